@@ -1,0 +1,169 @@
+"""Whole ticks of the control loop on a database of their own; prints one line of JSON. Run by `benchmarks.planner`.
+
+The loop's own `round` and `say` are timed, with a real Redis-family server between: reports of all hosts are in their
+streams and a gateway is registered before each tick, as on a running farm.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+WARM_UP = 4
+STORM = 124
+
+
+def main(argv: list[str]) -> int:
+    folder, seed, rounds = Path(argv[0]), int(argv[1]), int(argv[2])
+    with redis_server(folder) as url:
+        os.environ |= {"REDIS_URL": url, "DJANGO_SETTINGS_MODULE": "console.settings"}
+        import django
+
+        django.setup()
+        logging.disable(logging.WARNING)
+        from django.core.management import call_command
+
+        from benchmarks.console_farm import Size, make
+
+        call_command("migrate", verbosity=0)
+        make(Size(decisions=5000), seed)
+        print(json.dumps(measure(rounds)))
+    return 0
+
+
+def measure(rounds: int) -> dict[str, dict[str, list[float]]]:
+    """Milliseconds of each tick, by state: steady, and with first callers of many services in every tick."""
+    from workers.app import make as make_app
+    from workers.control.loop import Loop
+
+    loop = Loop(None)
+    loop.app = make_app("bench", "bench", "bench:")
+    found = {}
+    for state, held in (("steady", 0), ("storm of wishes", STORM)):
+        farm = Farm(held)
+        with loop.app.producer_pool.acquire(block=True) as producer:
+            times = [tick(loop, farm, producer) for _ in range(WARM_UP + rounds)][WARM_UP:]
+        found[state] = {"cpu": [cpu for cpu, _ in times], "wall": [wall for _, wall in times]}
+    return found
+
+
+class Farm:
+    """What hosts and a gateway say before each tick; and the leader's memory."""
+
+    def __init__(self, held: int) -> None:
+        from console import wire
+        from workers.control import lease
+        from workers.control.record import Recorder
+        from workers.control.routes import Routes
+        from workers.control.tick import Tick
+
+        lease.ensure()
+        self.token = lease.take("bench") or 0
+        self.inbox, self.tick = wire.Inbox(), Tick(self.token, Recorder(self.token))
+        self.routes, self.held, self.seq = Routes(self.token), held, 0
+        self.bodies = bodies()
+        wire.client().set("gateways:since", time.time() - 60)
+
+    def speak(self) -> None:
+        """A second passed: every host reports, the gateway registers."""
+        import msgspec
+
+        from console import wire
+        from console.catalog.models import Service
+        from workers.control import lease
+        from workers.messages import encode
+
+        self.seq, now = self.seq + 1, time.time()
+        pipe = wire.client().pipeline(transaction=False)
+        for name, report in self.bodies.items():
+            fresh = replace(report, at=now, boot=f"b{self.token}", seq=self.seq, cards_at=now)
+            pipe.xadd(f"host:{name}:report", {"b": encode(fresh)}, maxlen=5)
+        names = list(Service.objects.order_by("-pk").values_list("name", flat=True)[: self.held])
+        waiting = {name: wire.ServiceCount(1, 0, now, now) for name in names}
+        registered = wire.Registration("gw1", "b", now, lease.route_version(), {}, waiting)
+        pipe.zadd("gateways", {"gw1": now})
+        pipe.set("gateway:gw1", msgspec.json.encode(registered), ex=60)
+        pipe.execute()
+
+
+def tick(loop: Any, farm: Farm, producer: Any) -> tuple[float, float]:
+    """(processor, wall) milliseconds of one round and of what it says."""
+    farm.speak()
+    gc.collect()
+    wall, cpu = time.perf_counter(), time.thread_time()
+    outcome = loop.round(farm.token, farm.inbox, farm.tick)
+    loop.say(outcome, farm.routes, producer, True)
+    return 1000 * (time.thread_time() - cpu), 1000 * (time.perf_counter() - wall)
+
+
+def bodies() -> dict[str, Any]:
+    """The report of each host: what its rows say is what it sees."""
+    from console.catalog.models import Replica
+    from console.fleet.models import Card, Host
+    from workers.messages import CardSample, HostReport, ReplicaReport
+
+    cards: dict[int, list[CardSample]] = defaultdict(list)
+    for card in Card.objects.order_by("index"):
+        cards[card.host_id].append(
+            CardSample(
+                card.uuid, card.index, card.name, card.total_mib, card.reserved_mib, card.free_mib, card.util_pct
+            )
+        )
+    replicas: dict[int, list[ReplicaReport]] = defaultdict(list)
+    for row in Replica.objects.filter(ended_at=None):
+        seen = ReplicaReport(row.pk, row.attempt, row.phase, list(row.cards), row.phase_since.timestamp())
+        replicas[row.host_id].append(
+            replace(seen, progress=row.progress, running=row.running, waiting=0, door_in_flight=0, can_sleep=True)
+        )
+    return {
+        host.name: HostReport(
+            host.name,
+            0.0,
+            "b1",
+            0,
+            0,
+            "1.0.0",
+            "http://127.0.0.1:1",
+            True,
+            host.memory_mib,
+            256 * 1024,
+            host.bandwidth_mib_s,
+            0.0,
+            cards[host.pk],
+            replicas[host.pk],
+        )  # fmt: skip
+        for host in Host.objects.all()
+    }
+
+
+@contextmanager
+def redis_server(folder: Path) -> Iterator[str]:
+    from demo.redis_server import choose_binary, wait_answers
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = [choose_binary(), "--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder), "--save", ""]
+    running = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    try:
+        wait_answers(port, lambda: None)
+        yield f"redis://127.0.0.1:{port}/0"
+    finally:
+        running.terminate()
+        running.wait(10)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

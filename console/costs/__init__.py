@@ -1,0 +1,1 @@
+"""Pages about money: what a month cost whom, budgets, prices; and the check-up."""

@@ -1,0 +1,187 @@
+"""Budgets: card budgets shrink who spent all, call budgets refuse. Seen by their company, set by the centre."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext_lazy
+
+from console import state
+from console.accounts.access import Act, allowed, may, own
+from console.accounts.models import ApiKey, Role, Tenant
+from console.catalog.models import Service
+from console.costs.standing import lines
+from console.costs.views import person
+from console.filters import yuan
+from console.forms import LongSelect, Styled
+from console.money.models import CallBudget, CardBudget
+from console.money.months import next_month
+from scheduler.call_budget import Unit
+
+FEN = 100
+
+
+@allowed(Act.SEE_BUDGETS)
+def budgets(request: HttpRequest) -> HttpResponse:
+    user = person(request)
+    calls = own(CallBudget.objects.select_related("tenant", "key"), user)
+    now = timezone.now()
+    context = {
+        "cards": lines(user),
+        "calls": [_used(row, now) for row in calls],
+        "resets_at": next_month(now),
+        "rules": state.policy(),
+        "may_edit": may(user, Act.EDIT_BUDGETS),
+        "may_ask": user.role == Role.TENANT_ADMIN,
+        "crumbs": [(_("费用"), reverse("costs"))],
+    }
+    return render(request, "costs/budgets.html", context)
+
+
+def _used(row: CallBudget, now: datetime) -> tuple[CallBudget, int, int]:
+    """(row, used this month, percent of its limit): figures of a month that is over count no more."""
+    used = row.used if row.resets_at is not None and row.resets_at > now else 0
+    return row, used, 100 * used // row.limit if row.limit else 100
+
+
+class CardBudgetForm(Styled, forms.Form):
+    tenant = forms.ModelChoiceField(
+        Tenant.objects.all(), label=gettext_lazy("公司"), empty_label=gettext_lazy("选一家公司")
+    )
+    service = forms.ModelChoiceField(
+        Service.objects.all(),
+        widget=LongSelect,
+        label=pgettext_lazy("one", "业务"),
+        required=False,
+        empty_label=gettext_lazy("公司的全部业务"),
+    )
+    yuan = forms.DecimalField(
+        label=gettext_lazy("每月，元"),
+        min_value=0,
+        max_value=Decimal(1_000_000_000),
+        decimal_places=2,
+        help_text=gettext_lazy("按卡时价格算。用满才收缩：先通知，低优先级先走，在线业务保留最少实例，从不拒绝调用。"),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        service, tenant = given.get("service"), given.get("tenant")
+        if service is not None and tenant is not None and service.tenant_id != tenant.pk:
+            raise ValidationError(_("这个业务不是这家公司的。"))
+        return given
+
+
+class CallBudgetForm(Styled, forms.Form):
+    tenant = forms.ModelChoiceField(
+        Tenant.objects.all(), label=gettext_lazy("公司"), empty_label=gettext_lazy("选一家公司")
+    )
+    key = forms.ModelChoiceField(
+        ApiKey.objects.filter(revoked_at=None).select_related("tenant"),
+        label=gettext_lazy("密钥"),
+        required=False,
+        empty_label=gettext_lazy("公司的全部密钥"),
+    )
+    unit = forms.ChoiceField(
+        label=gettext_lazy("按什么算"),
+        choices=[(Unit.TOKENS.value, gettext_lazy("token 数")), (Unit.FEN.value, gettext_lazy("元"))],
+    )
+    amount = forms.DecimalField(
+        label=gettext_lazy("每月上限"),
+        min_value=0,
+        max_value=Decimal(10**15),
+        decimal_places=2,
+        help_text=gettext_lazy("用完后网关拒绝调用，到下月初恢复。按元算的在每小时入账后才更新。"),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean() or {}
+        key, tenant = given.get("key"), given.get("tenant")
+        if key is not None and tenant is not None and key.tenant_id != tenant.pk:
+            raise ValidationError(_("这个密钥不是这家公司的。"))
+        return given
+
+
+def _form(request: HttpRequest, form: forms.Form, title: str) -> HttpResponse:
+    crumbs = [(_("费用"), reverse("costs")), (_("预算"), reverse("budgets"))]
+    return render(request, "people/form.html", {"form": form, "title": title, "done": _("保存"), "crumbs": crumbs})
+
+
+@allowed(Act.EDIT_BUDGETS)
+def card_budget_new(request: HttpRequest) -> HttpResponse:
+    """A new one, or a new limit for the one that is there."""
+    form = CardBudgetForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        given = form.cleaned_data
+        limit = int(given["yuan"] * FEN)
+        if not _saved(CardBudget, {"tenant": given["tenant"], "service": given["service"]}, {"limit_fen": limit}):
+            form.add_error(None, _("刚才有人也设了这个预算，请再提交一次。"))
+        else:
+            messages.success(request, _("预算已设为每月 %(yuan)s 元。") % {"yuan": yuan(limit)})
+            return redirect("budgets")
+    return _form(request, form, _("设卡预算"))
+
+
+@allowed(Act.EDIT_BUDGETS)
+def call_budget_new(request: HttpRequest) -> HttpResponse:
+    form = CallBudgetForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        given = form.cleaned_data
+        limit = int(given["amount"] * (FEN if given["unit"] == Unit.FEN else 1))
+        of = {"tenant": given["tenant"], "key": given["key"], "unit": given["unit"]}
+        if not _saved(CallBudget, of, {"limit": limit}):
+            form.add_error(None, _("刚才有人也设了这个预算，请再提交一次。"))
+        else:
+            messages.success(request, _("调用预算已设好，几秒后生效。"))
+            return redirect("budgets")
+    return _form(request, form, _("设调用预算"))
+
+
+def _saved(kind: Any, of: dict[str, Any], values: dict[str, int]) -> bool:
+    """False where another page made the same one a moment ago."""
+    try:
+        with transaction.atomic():
+            kind.objects.update_or_create(**of, defaults=values)
+    except IntegrityError:
+        return False
+    return True
+
+
+@allowed(Act.EDIT_BUDGETS)
+def card_budget_end(request: HttpRequest, pk: int) -> HttpResponse:
+    row = get_object_or_404(CardBudget.objects.select_related("tenant", "service"), pk=pk)
+    says = [
+        _("%(who)s 每月 %(yuan)s 元的卡预算将取消。") % {"who": row.service or row.tenant, "yuan": yuan(row.limit_fen)},
+        _("正在因它收缩的业务不再收缩。"),
+    ]
+    return _end(request, row, _("取消卡预算"), says)
+
+
+@allowed(Act.EDIT_BUDGETS)
+def call_budget_end(request: HttpRequest, pk: int) -> HttpResponse:
+    row = get_object_or_404(CallBudget.objects.select_related("tenant", "key"), pk=pk)
+    says = [
+        _("%(who)s 的调用预算将取消。") % {"who": row.key or row.tenant},
+        _("正因它被拒绝的调用几秒后恢复。"),
+    ]
+    return _end(request, row, _("取消调用预算"), says)
+
+
+def _end(request: HttpRequest, row: CardBudget | CallBudget, title: str, says: list[str]) -> HttpResponse:
+    if request.method == "POST":
+        row.delete()
+        messages.success(request, _("已取消。"))
+        return redirect("budgets")
+    crumbs = [(_("费用"), reverse("costs")), (_("预算"), reverse("budgets"))]
+    context = {"title": title, "says": says, "done": title, "back": reverse("budgets"), "danger": True}
+    return render(request, "confirm.html", context | {"crumbs": crumbs})

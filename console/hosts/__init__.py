@@ -1,0 +1,1 @@
+"""Hosts: the list, one host, and what an operator may do with it."""

@@ -1,0 +1,1 @@
+"""Pages about companies, their people and their callers' keys. Views only: the tables belong to `console.accounts`."""

@@ -1,0 +1,1 @@
+"""Repack: proposals of numbered moves, their approval, and what came of each."""

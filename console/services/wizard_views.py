@@ -1,0 +1,95 @@
+"""Registration: the draft is asked of the planner as it is typed; only an operator's click makes it a service."""
+
+from __future__ import annotations
+
+import time
+
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from console import state
+from console.accounts.access import Act as May
+from console.accounts.access import allowed, may, own
+from console.catalog.models import Service
+from console.services import buttons, fit, tell
+from console.services.draft import DraftForm, save
+from console.services.views import person
+from console.wire import read_gateways
+from scheduler.world import Act
+
+
+def _form(request: HttpRequest, *, filled: bool = True) -> DraftForm:
+    data = request.POST if request.method == "POST" and filled else None
+    return DraftForm(person(request), data)
+
+
+def _page(request: HttpRequest, form: DraftForm, status: int = 200) -> HttpResponse:
+    context = {
+        "form": form,
+        "may_register": may(request.user, May.REGISTER_SERVICE),
+        "may_file": may(request.user, May.FILE_REQUESTS),
+        "crumbs": [(_("业务"), reverse("services"))],
+    }
+    return render(request, "catalog/wizard.html", context, status=status)
+
+
+@allowed(May.DRAFT_SERVICE)
+def draft(request: HttpRequest) -> HttpResponse:
+    """The wizard, empty."""
+    return _page(request, _form(request, filled=False))
+
+
+@allowed(May.DRAFT_SERVICE)
+def claim(request: HttpRequest) -> HttpResponse:
+    """The claim's fields, filled in from the model and how it is used; all else keeps what was typed."""
+    form = _form(request)
+    response = render(request, "catalog/_draft_claim.html", {"form": form.suggested()})
+    response.headers["HX-Trigger-After-Swap"] = "claim-filled"
+    return response
+
+
+@allowed(May.DRAFT_SERVICE)
+def answer(request: HttpRequest) -> HttpResponse:
+    """Fits where, or why not: the planner's own placement on the farm as it stands."""
+    form = _form(request)
+    if not form.answerable():
+        return render(request, "catalog/_answer.html", {"form": form, "missing": form.missing()})
+    now, rules = time.time(), state.policy()
+    world = state.world(now, read_gateways(), rules=rules, week_of=())
+    service = form.core(rules)
+    found = fit.answer(world, rules, service, now)
+    names = tell.visible(own(Service.objects.all(), person(request)))
+    context = {
+        "form": form,
+        "missing": form.missing(),
+        "service": service,
+        "fits": [tell.fits(one, names) for one in found.fits],
+        "refused": tell.refused(found.refusal, names) if found.refusal is not None else "",
+        "waits": found.refusal is not None and found.refusal.passing,
+        "codes": tell.each_card(found),
+        "smaller_kv_mib": found.smaller_kv_mib,
+        "leaving": [tell.leaving(one, world, names) for one in found.leaving],
+        "whole_mib": service.claim.fixed_mib + service.claim.kv_cap_mib,
+    }
+    return render(request, "catalog/_answer.html", context)
+
+
+@allowed(May.REGISTER_SERVICE)
+def register(request: HttpRequest) -> HttpResponse:
+    """Stores the service, cold; with `preload` asks for it at once. What was typed stays where something is wrong."""
+    form = _form(request)
+    if request.method != "POST" or not form.is_valid():
+        return _page(request, form, 200 if request.method != "POST" else 422)
+    with transaction.atomic():
+        service = save(form)
+    messages.success(
+        request, _("已登记%(label)s。应用用 %(name)s 调用它。") % {"label": service.label, "name": service.name}
+    )
+    if request.POST.get("then") == "preload":
+        seen = buttons.look(tell.visible(Service.objects.all()), service.name)
+        buttons.give(seen, service, Act.PRELOAD, None, person(request), False)
+    return redirect("service", service.name)

@@ -1,0 +1,5 @@
+import sys
+
+from demo.scenes.play import main
+
+sys.exit(main())

@@ -1,0 +1,300 @@
+"""The working copy of one plan: each decision is charged to it, so that later stages see what earlier ones took."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from scheduler.decision import Decision, Reason, Refusal, Verb
+from scheduler.facts import counting, heard, not_lost
+from scheduler.fragmentation import Mix, Stranded, kind_of, mix_of, open_to, stranded
+from scheduler.hosts import COMING
+from scheduler.lifecycle import changed as changed
+from scheduler.lifecycle import legal
+from scheduler.lifecycle import moving as moving
+from scheduler.memory import Book, book_of, with_seats
+from scheduler.policy import Policy
+from scheduler.table import Table
+from scheduler.world import Card, Failure, Order, Phase, Pool, Replica, Service, Swap, Want, World
+
+Answer = TypeVar("Answer")
+
+Told = Mapping[str, int | float | str]
+NOTHING: Told = MappingProxyType({})
+
+
+@dataclass(slots=True, weakref_slot=True)
+class Draft:
+    """`promised` are copies that will start or wake once there is room: nobody else may take it meanwhile.
+
+    `relied_on` are the leaving replicas whose room is promised; `ahead_s` the loads already queued on a card;
+    `touched` the replicas that have their one decision of this plan; `evicted` those that pressure takes with it: their
+    replacement is for the next plan, once this one is recorded (a pool may only be advised).
+    New copies have negative ids here; the recorder gives real ones.
+    """
+
+    world: World
+    policy: Policy
+    now: float
+    decisions: list[Decision] = field(default_factory=list)
+    replicas: dict[int, Replica] = field(default_factory=dict)
+    promised: dict[str, dict[int, Replica]] = field(default_factory=lambda: defaultdict(dict))
+    relied_on: set[int] = field(default_factory=set)
+    ahead_s: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    touched: set[int] = field(default_factory=set)
+    evicted: set[int] = field(default_factory=set)
+    tightened: set[str] = field(default_factory=set)  # services whose card budget is spent: `budget.tighten`
+    #: Of `turns.rest_s`, by replica id: good for that very state of the replica.
+    rests: dict[int, tuple[Replica, tuple[float, float]]] = field(default_factory=dict)
+    _orders: dict[str, list[Order]] = field(default_factory=lambda: defaultdict(list))
+    _loading: dict[str, list[Replica]] = field(default_factory=dict)  # by host, since the last change
+    _mixes: dict[tuple[str, str, float, str], Mix] = field(default_factory=dict)
+    _cards: list[Card] = field(default_factory=list)
+    _by_card: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    _by_host: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    _tables: dict[Any, Table[Any]] = field(default_factory=dict)  # by who answers: see `table`
+    _of_books: dict[Any, Table[Any]] = field(default_factory=dict)
+    _by_service: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    _swaps: dict[str, list[Swap]] = field(default_factory=lambda: defaultdict(list))
+    facts: dict[Any, Any] = field(default_factory=dict)  # what no plan changes, once worked out: see `fact`
+    _seats: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    _next_id: int = -1
+
+    def __post_init__(self) -> None:
+        for card in self.world.cards.values():
+            self._by_host[card.host].append(card.id)
+        for replica in self.world.replicas.values():
+            self._seat(replica)
+        for order in self.world.orders:
+            self._orders[order.service].append(order)
+        for swap in self.world.swaps:
+            self._swaps[swap.went].append(swap)
+
+    def _seat(self, replica: Replica) -> None:
+        self.replicas[replica.id] = replica
+        self._by_service[replica.service].add(replica.id)
+        for card in replica.cards:
+            self._by_card[card].add(replica.id)
+            self._seats[replica.service].add(card)
+            self._changed(card)
+
+    def _put(self, replica: Replica) -> None:
+        """A change: all that was worked out and may depend on it is forgotten."""
+        self._seat(replica)
+        cards = self.world.cards
+        for host in {cards[c].host for c in replica.cards if c in cards}:
+            self._loading.pop(host, None)
+            self._forget(self._by_host[host])
+        self._forget(self._seats[replica.service])
+
+    def _changed(self, card: str) -> None:
+        for table in self._of_books.values():
+            table.pop(card, None)
+        self._forget((card,))
+
+    def _forget(self, cards: Iterable[str]) -> None:
+        """Answers about these cards may not hold any more."""
+        for table in self._tables.values():
+            for card in cards:
+                table.pop(card, None)
+
+    # Questions
+
+    def on_card(self, card: str) -> list[Replica]:
+        return [self.replicas[i] for i in sorted(self._by_card[card]) if self.replicas[i].phase is not Phase.STOPPED]
+
+    def of_service(self, service: str) -> list[Replica]:
+        """Its copies by id, stopped ones left out."""
+        ids = sorted(self._by_service.get(service, ()))
+        return [self.replicas[i] for i in ids if self.replicas[i].phase is not Phase.STOPPED]
+
+    def copies(self, service: str) -> int:
+        """How many there are of it at most: stopped ones count."""
+        return len(self._by_service.get(service, ()))
+
+    def seats_of(self, service: str) -> set[str]:
+        """Cards on which it has any copy, failed ones too, or was promised room for one."""
+        return self._seats.get(service, set())
+
+    def orders_of(self, service: str) -> list[Order]:
+        """Open orders, oldest first."""
+        return self._orders.get(service, [])
+
+    def fact(self, found: Callable[[Draft], Answer]) -> Answer:
+        """What no plan changes, worked out once: `found` says it of the draft."""
+        if found not in self.facts:
+            self.facts[found] = found(self)
+        answer: Answer = self.facts[found]
+        return answer
+
+    def table(self, answer: Callable[[Draft, str], Answer], *, of_book: bool = False) -> Table[Answer]:
+        """What `answer` says of each card, by id, kept for as long as it holds.
+
+        It may depend on what is or is promised on the card and its host, and on all copies of the services there;
+        `of_book`: on the card's ledger alone.
+        """
+        tables = self._of_books if of_book else self._tables
+        if answer not in tables:
+            tables[answer] = Table(self, answer)
+        return tables[answer]
+
+    def swapped_out(self, service: str) -> list[Swap]:
+        """The times when this service had to go for another."""
+        return self._swaps.get(service, [])
+
+    def book(self, card: str) -> Book:
+        """The card's ledger with what was decided and promised so far."""
+        return self.table(Draft._book, of_book=True)[card]
+
+    def _book(self, card: str) -> Book:
+        seats = self.on_card(card)
+        known = [r for r in seats if r.id in self.world.replicas]
+        # What others took is known only against what the host saw: decisions of this very plan hold nothing yet.
+        before = [self.world.replicas[r.id] for r in known]
+        seen = book_of(self.world.cards[card], before, self.services, self.policy)
+        promised = self.promised.get(card)
+        if not promised and all(r is b for r, b in zip(seats, before, strict=False)) and len(seats) == len(before):
+            return seen  # nothing was decided here yet: so it is on nearly all cards
+        return with_seats(seen, [*seats, *(promised or {}).values()], self.services)
+
+    @property
+    def services(self) -> Mapping[str, Service]:
+        return self.world.services
+
+    def mix(self, card: Card) -> Mix:
+        """The claims expected on cards of this kind. No plan changes a claim."""
+        kind = kind_of(card)
+        if kind not in self._mixes:
+            pool = self.pool(card.id)
+            able = (service for service in self.services.values() if open_to(service, card, pool))
+            self._mixes[kind] = mix_of(able, self.policy)
+        return self._mixes[kind]
+
+    def stranded(self) -> dict[str, Stranded]:
+        """Fragmentation by pool, with what was decided so far."""
+        cards = self.world.cards.values()
+        return stranded((self.book(card.id) for card in cards), {kind_of(card): self.mix(card) for card in cards})
+
+    def given_up(self, failure: Failure, service: str) -> None:
+        """A card was given up for this service in this very plan."""
+        if (known := self.world.services.get(service)) is not None:
+            changed = replace(known, failures=(*known.failures, failure))
+            self.world = replace(self.world, services={**self.world.services, service: changed})
+
+    def rules_of(self, replica: Replica) -> Policy:
+        """The policy that holds for a copy: its pool's and its service's values over the group's."""
+        card = self.world.cards.get(replica.cards[0]) if replica.cards else None
+        return self.policy.of_service(replica.service, card.pool if card else "")
+
+    def known(self, replica: int) -> bool:
+        """Does it exist outside this plan?"""
+        return replica in self.world.replicas
+
+    def pool(self, card: str) -> Pool:
+        name = self.world.cards[card].pool
+        return self.world.pools.get(name, Pool(name))
+
+    def lost(self, replica: Replica) -> bool:
+        return not replica.cards or replica.cards[0] not in self.fact(not_lost)
+
+    def silent(self, replica: Replica) -> bool:
+        return not replica.cards or replica.cards[0] not in self.fact(heard)
+
+    def in_hand(self, service: str) -> list[Replica]:
+        """Copies that are, or will be without further decision, ready: also those tried again after a failure."""
+        lasting = self.fact(counting)
+        copies = self.of_service(service)
+        held = [r for r in copies if r.want is Want.READY and r.phase in COMING and r.cards and r.cards[0] in lasting]
+        if not self.evicted:
+            return held
+        return held + [r for r in copies if r.id in self.evicted and r.want is not Want.READY]
+
+    def staying(self, service: str) -> list[Replica]:
+        """Ready copies that nobody has asked to go."""
+        return [r for r in self.in_hand(service) if r.phase is Phase.READY and r.drain_at is None]
+
+    def busy(self, card: str, *, but: int | None = None) -> Replica | None:
+        """Who is starting, waking, falling asleep or stopping on the card: one at a time."""
+        return next((r for r in self.table(_moving)[card] if r.id != but), None)
+
+    def cards_under(self, replica: Replica) -> list[Card] | None:
+        """The cards it sits on; None when one of them is not known any more."""
+        found = [self.world.cards.get(card) for card in replica.cards]
+        known = [card for card in found if card is not None]
+        return known if known and len(known) == len(found) else None
+
+    def cards(self) -> list[Card]:
+        """All cards by id."""
+        if len(self._cards) != len(self.world.cards):
+            self._cards = [card for _, card in sorted(self.world.cards.items())]
+        return self._cards
+
+    def cards_of(self, host: str) -> list[str]:
+        return self._by_host[host]
+
+    def loading_on(self, host: str) -> list[Replica]:
+        if host not in self._loading:
+            found = {r.id: r for c in self.cards_of(host) for r in self.on_card(c) if r.phase is Phase.STARTING}
+            self._loading[host] = sorted(found.values(), key=attrgetter("id"))
+        return self._loading[host]
+
+    # Changes
+
+    def do(self, decision: Decision) -> bool:
+        """Records a decision and charges it; False, and nothing recorded, where it is not legal or a second one."""
+        old = None if decision.replica is None else self.replicas.get(decision.replica)
+        gone = decision.replica is not None and (old is None or old.id in self.touched or not self.known(old.id))
+        if gone or not legal(decision, old):
+            return False
+        if old is not None:
+            self.touched.add(old.id)
+        self.decisions.append(decision)
+        self._put(self._new(decision) if old is None else changed(old, decision, self.now))
+        return True
+
+    def refuse(self, service: str, reason: Reason, why: Refusal, verb: Verb = Verb.START, told: Told = NOTHING) -> None:
+        """Records why a wish is not granted: the verb is what would be done, `told` are the wish's own numbers."""
+        self.decisions.append(Decision(verb, service, reason, refusal=why, numbers=told))
+
+    def refused(self, service: str) -> bool:
+        return any(d.service == service and d.refuses_wish is not None for d in self.decisions)
+
+    def promise(self, replicas: Iterable[Replica]) -> None:
+        """Keeps room for copies that shall be awake later."""
+        for replica in replicas:
+            for card in replica.cards:
+                self._seats[replica.service].add(card)
+                self.promised[card][replica.id] = replace(replica, phase=Phase.STARTING, measured_mib=None)
+                self._changed(card)
+
+    def queue(self, card: str, seconds: float) -> None:
+        """One more load waits for its turn on the card."""
+        self.ahead_s[card] += seconds
+        self._forget((card,))
+
+    def phantom(self, service: str, cards: tuple[str, ...], kv_granted_mib: int) -> Replica:
+        """A copy that does not exist yet, to be promised room."""
+        self._next_id -= 1
+        return Replica(self._next_id, service, cards, Want.READY, Phase.STARTING, kv_granted_mib=kv_granted_mib)
+
+    def _new(self, decision: Decision) -> Replica:
+        self._next_id -= 1
+        return Replica(
+            self._next_id,
+            decision.service,
+            decision.cards,
+            Want.READY,
+            Phase.STARTING,
+            kv_granted_mib=decision.kv_granted_mib,
+            since=self.now,
+            want_since=self.now,
+            reason=decision.reason,
+        )
+
+
+def _moving(draft: Draft, card: str) -> list[Replica]:
+    return [r for r in draft.on_card(card) if moving(r)]

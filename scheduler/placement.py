@@ -1,0 +1,243 @@
+"""Where a new replica starts: filter, then score; or the refusal that came nearest to fitting."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from scheduler.decision import Code, Numbers, Refusal
+from scheduler.draft import Draft
+from scheduler.filters import LASTING, awake_limit
+from scheduler.groups import teams, too_few, turn_of
+from scheduler.memory import start_grant
+from scheduler.n_minus_1 import homeless_share
+from scheduler.policy import Policy
+from scheduler.scores import Offer, field_of, scored
+from scheduler.sieve import Sieve
+from scheduler.sums import start_of, sums_on
+from scheduler.turns import waits_for
+from scheduler.world import Card, Host, Service, World
+
+#: After the lasting filters: replica limit, memory, turn.
+LIMIT, MEMORY, TURN = len(LASTING), len(LASTING) + 1, len(LASTING) + 2
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Cards (several of one host where the service needs them), KV MiB granted on each, and the scores that decided."""
+
+    cards: tuple[str, ...]
+    kv_granted_mib: int
+    numbers: Mapping[str, int | float | str]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One card's answer. `reached` is how far it came; a card that fits but must wait its turn has an offer too."""
+
+    card: Card
+    reached: int
+    refusal: Refusal | None = None
+    offer: Offer | None = None
+
+
+def verdicts(draft: Draft, service: Service, cards: Iterable[Card] | None = None) -> list[Verdict]:
+    """The answer of each of these cards, or of every card by its id: may the service start there now?"""
+    sieve, asked = Sieve(draft, service), draft.cards() if cards is None else cards
+    return [_verdict(draft, service, card, sieve) for card in asked]
+
+
+def _verdict(draft: Draft, service: Service, card: Card, sieve: Sieve) -> Verdict:
+    host = draft.world.hosts.get(card.host)
+    if host is None:
+        return Verdict(card, 0, Refusal(Code.HOST_LOST, {"card": card.id, "host": card.host}))
+    if (lasting := sieve.refusal(card, host)) is not None:
+        return Verdict(card, *lasting)
+    return _fit(draft, service, card, host)
+
+
+def _fit(draft: Draft, service: Service, card: Card, host: Host) -> Verdict:
+    """Of a card that nothing lasting speaks against: a refusal for want of room, or an offer, now or in its turn."""
+    limit = awake_limit(draft, service, card, host)
+    if limit is not None:
+        return Verdict(card, LIMIT, limit)
+    book = draft.book(card.id)
+    grant = start_grant(book, service)
+    if isinstance(grant, Refusal):
+        return Verdict(card, MEMORY, grant)
+    return Verdict(card, TURN, draft.table(_turn_on)[card.id], Offer(card, book, grant))
+
+
+def _turn_on(draft: Draft, card: str) -> Refusal | None:
+    return waits_for(draft, draft.world.cards[card])
+
+
+@dataclass(frozen=True, slots=True)
+class Openings:
+    """`cards`: nothing lasting speaks against them; `fitting`: the answers of those that have the room. By card id."""
+
+    cards: list[Card]
+    fitting: list[Verdict]
+
+
+def openings(draft: Draft, service: Service, *, now: bool = False) -> Openings:
+    """Where the service could start, by the numbers of the cards: asked for each wish of all of them.
+
+    `now`: of those that have the room only such as can load at once, where there are any.
+    """
+    cards, start, sums = Sieve(draft, service).open(), start_of(service, draft.policy), sums_on(draft)
+    least, turns = start.least_mib, draft.table(_turn_on)
+    roomy = [card for card in cards if sums[card.id].room_mib >= least and start.fits(sums[card.id])]
+    if now:
+        roomy = [card for card in roomy if turns[card.id] is None] or roomy
+    return Openings(cards, [Verdict(c, TURN, turns[c.id], _offer(draft, service, c)) for c in roomy])
+
+
+def _offer(draft: Draft, service: Service, card: Card) -> Offer:
+    """Of a card whose numbers say that it fits."""
+    book = draft.book(card.id)
+    grant = start_grant(book, service)
+    assert not isinstance(grant, Refusal)
+    return Offer(card, book, grant)
+
+
+def nearest(draft: Draft, service: Service, cards: list[Card]) -> Refusal:
+    """Why there is no card that it fits: what the nearest to fitting says. `cards` as `Openings` has them."""
+    if not cards or service.cards_per_replica > 1:
+        return nearest_of(draft, service, verdicts(draft, service))
+    return replace_numbers(_closest(draft, service, cards).refusal, cards=len(draft.cards()))
+
+
+def _closest(draft: Draft, service: Service, cards: list[Card]) -> Verdict:
+    """Of cards that are open to it, yet have no room, the one that lacks least; those with a place free come first."""
+    start, sums = start_of(service, draft.policy), sums_on(draft)
+    placeable = [card for card in cards if sums[card.id].awake < start.most_awake]
+    shorts = start.shorts_mib(sums[card.id] for card in placeable)
+    least = max(0, min(shorts, default=0))
+    card = next((card for card, short in zip(placeable, shorts, strict=True) if short <= least), cards[0])
+    return _fit(draft, service, card, draft.world.hosts[card.host])
+
+
+def weigh(draft: Draft, service: Service, offers: list[Offer]) -> dict[str, dict[str, float]]:
+    """Each offer's scores, by card id."""
+    field = field_of(draft, service, offers)
+    return {o.card.id: scored(draft, service, o, field) for o in offers}
+
+
+def best(draft: Draft, service: Service, offers: list[Offer]) -> Placement:
+    """The best of the cards that fit; ties go to the first id, so that a plan is reproducible."""
+    scores = weigh(draft, service, offers)
+    offer = _best(draft, service, offers, scores)
+    numbers: Numbers = {"cards_that_fit": len(offers)}
+    numbers |= {f"score_{name}": round(value, 3) for name, value in scores[offer.card.id].items()}
+    return Placement((offer.card.id,), offer.kv_granted_mib, numbers)
+
+
+def _best(draft: Draft, service: Service, offers: list[Offer], scores: dict[str, dict[str, float]]) -> Offer:
+    """N-1 can only lower a score: asked from the top, until nobody below can still be best."""
+    order = sorted(offers, key=lambda o: (-sum(scores[o.card.id].values()), o.card.id))
+    found, least = order[0], (float("inf"), "")
+    for offer in order:
+        of = scores[offer.card.id]
+        if least <= (-sum(of.values()), offer.card.id):
+            break
+        of["n1"] = -draft.policy.score_n1 * homeless_share(draft, service, offer)
+        if (mine := (-sum(of.values()), offer.card.id)) < least:
+            found, least = offer, mine
+    return found
+
+
+def place(draft: Draft | World, policy: Policy, service: Service, now: float) -> Placement | Refusal:
+    """Where the service's next replica starts now, or why nowhere. A World is asked as it stands."""
+    if isinstance(draft, World):
+        draft = Draft(draft, policy, now)
+    there = openings(draft, service)
+    return choose(draft, service, there.fitting) or nearest(draft, service, there.cards)
+
+
+def choose(
+    draft: Draft, service: Service, fitting: list[Verdict], *, patient: bool = False
+) -> Placement | Refusal | None:
+    """The placement, or the turn that is to be waited for; None where nothing fits.
+
+    A caller takes the best card that can load now; who is `patient` waits for the best card's turn.
+    """
+    if service.cards_per_replica > 1:
+        return _choose_team(draft, service, fitting, patient)
+    fitting = [v for v in fitting if v.offer is not None]
+    if not patient and any(v.refusal is None for v in fitting):
+        fitting = [v for v in fitting if v.refusal is None]
+    if not fitting:
+        return None
+    if not patient and fitting[0].refusal is not None:
+        return _turn(fitting)
+    placement = best(draft, service, [v.offer for v in fitting if v.offer is not None])
+    chosen = next(v for v in fitting if v.card.id == placement.cards[0])
+    return placement if chosen.refusal is None else _turn([chosen])
+
+
+def _choose_team(draft: Draft, service: Service, fitting: list[Verdict], patient: bool) -> Placement | Refusal | None:
+    """The same for a copy over several cards: all of them or none."""
+    offers = [v.offer for v in fitting if v.offer is not None]
+    weighed = weigh(draft, service, offers) if offers else {}
+    found = teams(draft, service, offers, {card: sum(of.values()) for card, of in weighed.items()})
+    if not found:
+        return None
+    turns = {team.cards: turn_of(draft, team) for team in found}
+    if not patient and any(turn is None for turn in turns.values()):
+        found = [team for team in found if turns[team.cards] is None]
+    team = min(found, key=lambda t: t.order)
+    if (turn := turns[team.cards]) is not None:
+        return turn
+    numbers: Numbers = {"hosts_that_fit": len(found), "cards_taken": len(team.cards), "islands": team.islands}
+    return Placement(team.cards, team.kv_granted_mib, numbers | {"score": round(team.score, 3)})
+
+
+def nearest_of(draft: Draft, service: Service, answers: list[Verdict]) -> Refusal:
+    """The same of the answers of all cards, also of those that something lasting speaks against."""
+    if service.cards_per_replica > 1:
+        return too_few(draft, service) or _nearest_host(service, answers)
+    refused = [v for v in answers if v.refusal is not None]
+    if not refused:
+        return Refusal(Code.NO_CAPACITY, {"cards": 0})
+    return replace_numbers(min(refused, key=_distance).refusal, cards=len(answers))
+
+
+def _nearest_host(service: Service, answers: list[Verdict]) -> Refusal:
+    """Of the host that lacks the least: the refusal of the card that would make its team whole."""
+    hosts: dict[str, list[Verdict]] = defaultdict(list)
+    for answer in answers:
+        hosts[answer.card.host].append(answer)
+    found = []
+    for host, there in sorted(hosts.items()):
+        fit = sum(v.offer is not None for v in there)
+        refused = sorted((v for v in there if v.offer is None), key=_distance)
+        missing = max(1, service.cards_per_replica - fit)  # 1: each alone would do, but not with one common grant
+        if len(refused) >= missing:
+            found.append((_distance(refused[missing - 1]), host, fit, refused[missing - 1]))
+    if not found:
+        numbers: Numbers = {"cards_needed": service.cards_per_replica}
+        return Refusal(Code.NO_CAPACITY, numbers | {"cards": len(answers)})
+    _, host, fit, last = min(found, key=lambda f: f[:2])
+    more: Numbers = {"cards_needed": service.cards_per_replica, "cards_that_fit": fit, "host": host}
+    return replace_numbers(last.refusal, cards=len(answers), **more)
+
+
+def _turn(waiting: list[Verdict]) -> Refusal:
+    """It fits, and waits for the card whose turn comes first. The grant it would get is kept for it."""
+    first = min(waiting, key=lambda v: (float(v.refusal.numbers["wait_s"]) if v.refusal else 0.0, v.card.id))
+    grant = first.offer.kv_granted_mib if first.offer else 0
+    return replace_numbers(first.refusal, kv_granted_mib=grant)
+
+
+def _distance(answer: Verdict) -> tuple[int, float, str]:
+    short = answer.refusal.numbers.get("short_mib", 0) if answer.refusal else 0
+    return -answer.reached, float(short), answer.card.id
+
+
+def replace_numbers(refusal: Refusal | None, **more: int | float | str) -> Refusal:
+    """The refusal with more numbers."""
+    if refusal is None:
+        return Refusal(Code.NO_CAPACITY, more)
+    return replace(refusal, numbers={**refusal.numbers, **more})

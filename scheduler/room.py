@@ -1,0 +1,267 @@
+"""Room for a waiting call: who goes for it, when it will be there, or why there will be none.
+
+Nothing is remembered between plans: each tick looks at who is leaving anyway, adds as few as are needed, and gives back
+what is not needed any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from operator import itemgetter
+
+from scheduler.decision import Code, Decision, Numbers, Reason, Refusal, Verb
+from scheduler.draft import Draft, moving
+from scheduler.estimate import drain_bound_s
+from scheduler.hold import hold_cap_s
+from scheduler.memory import Book, after_leaving, start_grant
+from scheduler.potential import FREE, Parts, falls_asleep, parts_of, potential_of, potentials
+from scheduler.sums import Start, Sums, Wake, start_of, wake_of
+from scheduler.turns import rest_s, waits_for
+from scheduler.victims import Kind, Victim, used, victims
+from scheduler.ways import Ask, Room, Rooms
+from scheduler.world import Card, Phase, Replica, Want
+
+
+def make_room(draft: Draft, ask: Ask, places: list[list[Card]], *, may_take: bool) -> Refusal | None:
+    """Makes room in the cheapest place, and says when it is there, or when it could be; None: there will be none.
+
+    Of the cards of each place as many as the ask needs would do. Never grants: room takes time, next ticks use it.
+    `may_take`: a caller waits, so others may have to go.
+    """
+    rooms = _cheapest(draft, ask, places, may_take)
+    if rooms is not None:
+        return _commit(draft, ask, rooms)
+    rooms = _soonest(draft, ask, places) if may_take else None
+    return None if rooms is None else _later(draft, ask, rooms)
+
+
+def _takes(draft: Draft, ask: Ask) -> Start | Wake:
+    """The numbers of the ask, the same on every card."""
+    if ask.sleeper is not None:
+        return wake_of(ask.sleeper, ask.service, draft.policy)
+    return start_of(ask.service, draft.policy)
+
+
+def _cheapest(draft: Draft, ask: Ask, places: list[list[Card]], may_take: bool) -> Rooms | None:
+    """In the order of the least they could cost: what cannot be cheaper than the best is not tried."""
+    best: Rooms | None = None
+    takes, known = _takes(draft, ask), potentials(draft)
+    least_mib = takes.least_mib
+    if ask.need > 1:  # several cards together are not bounded: always tried
+        hopeful = [(FREE, cards) for cards in places]
+    elif may_take:
+        able = [card for cards in places for card in cards if known[card.id].now_mib >= least_mib]
+        hopeful = [(known[card.id].least_cost(least_mib), [card]) for card in able]
+    else:
+        hopeful = [(FREE, [card]) for cards in places for card in cards if known[card.id].left_mib >= least_mib]
+    for least, cards in sorted(hopeful, key=itemgetter(0)):
+        if best is not None and least > best.cost[: len(least)]:
+            break
+        rooms = _rooms(draft, ask, cards, takes, may_take, resting=False)
+        if rooms is not None and (best is None or rooms.cost < best.cost):
+            best = rooms
+    return best
+
+
+def _soonest(draft: Draft, ask: Ask, places: list[list[Card]]) -> Rooms | None:
+    """The same with those who must stay a while yet, by when they may go."""
+    best: Rooms | None = None
+    takes, known = _takes(draft, ask), potentials(draft)
+    least_mib = takes.least_mib
+    if ask.need > 1:
+        hopeful = [(0.0, cards) for cards in places]
+    else:
+        able = [card for cards in places for card in cards if known[card.id].ever_mib >= least_mib]
+        hopeful = [(known[card.id].least_rest_s(least_mib, draft.now), [card]) for card in able]
+    for least_s, cards in sorted(hopeful, key=itemgetter(0)):
+        if best is not None and least_s > best.rest_s:
+            break
+        rooms = _rooms(draft, ask, cards, takes, may_take=True, resting=True)
+        if rooms is not None and (best is None or (rooms.rest_s, rooms.cost) < (best.rest_s, best.cost)):
+            best = rooms
+    return best
+
+
+def _rooms(
+    draft: Draft, ask: Ask, cards: list[Card], takes: Start | Wake, may_take: bool, *, resting: bool
+) -> Rooms | None:
+    """As many cheapest rooms as are needed, all or nothing. Cards that fit already cost nothing."""
+    found = []
+    for card in cards:
+        fits = ask.need > 1 and ask.fits(draft.book(card.id))
+        there = Room(card) if fits else _room(draft, ask, card, takes, may_take, resting=resting)
+        if there is not None:
+            found.append(there)
+    if len(found) < ask.need:
+        return None
+    return Rooms(tuple(sorted(found, key=lambda r: r.cost)[: ask.need]))
+
+
+def give_back(draft: Draft) -> None:
+    """Who was asked to go for room that no promise needs any more is ready again, the most recently used first."""
+    unneeded = [r for r in draft.replicas.values() if _for_room(r) and r.id not in draft.relied_on]
+    for replica in sorted(unneeded, key=lambda r: (-used(draft, r), r.id)):
+        if not draft.silent(replica):
+            draft.do(Decision(Verb.WAKE, replica.service, Reason.UNNEEDED, replica.id))
+
+
+def _for_room(replica: Replica) -> bool:
+    if replica.reason != Reason.ROOM:
+        return False
+    noticed = replica.phase is Phase.READY and replica.drain_at is not None
+    return noticed or (replica.phase is Phase.DRAINING and replica.want is Want.DRAINED)
+
+
+def _then(draft: Draft, room: Room) -> Book:
+    """The card's ledger once these are gone: asleep where they may sleep, or all stopped."""
+    gone = {r.id: r for r in (*room.leaving, *(v.replica for v in room.victims))}
+    book = draft.book(room.card.id)
+    if not gone and not book.releasing_mib:
+        return book
+    asleep = {i for i, r in gone.items() if room.sleep and falls_asleep(draft, r)}
+    return after_leaving(book, gone.keys() - asleep, asleep)
+
+
+def _room(draft: Draft, ask: Ask, on: Card, takes: Start | Wake, may_take: bool, *, resting: bool) -> Room | None:
+    """The way to room on one card with as few as are needed; None when there is none."""
+    parts, leaving = parts_of(draft, on.id), potential_of(draft, on.id).leaving
+    if parts is None:
+        return None
+    gone = {r.id for r in leaving}
+    others = victims(draft, on.id, ask.service) if may_take else []
+    others = [v for v in others if v.replica.id not in gone and (resting or v.rest_s <= 0)]
+    others = [v for v in others if not (ask.gentle and v.kind is Kind.IN_USE)]
+    anyway = bool(leaving) or parts.releasing
+    for sleep in (True, False):
+        part = parts.asleep if sleep else parts.stopped
+        sums = parts.sums.without(part[r.id] for r in leaving)
+        if anyway and takes.fits(sums):
+            return _fewest(draft, Room(on, leaving, (), sleep), takes, parts)
+        for count, victim in enumerate(others, 1):
+            sums = sums.without((part[victim.replica.id],))
+            if takes.fits(sums):
+                return _fewest(draft, Room(on, leaving, tuple(others[:count]), sleep), takes, parts)
+    return None
+
+
+def _fewest(draft: Draft, room: Room, takes: Start | Wake, parts: Parts) -> Room:
+    """Without those that prove unnecessary: the last to go, and the most recently used, first."""
+    for victim in sorted(room.victims, key=lambda v: v.order, reverse=True)[1:]:  # without the last it did not fit
+        fewer = replace(room, victims=tuple(v for v in room.victims if v is not victim))
+        if takes.fits(_sums(fewer, parts)):
+            room = fewer
+    for replica in sorted(filter(_for_room, room.leaving), key=lambda r: (-used(draft, r), r.id)):
+        fewer = replace(room, leaving=tuple(r for r in room.leaving if r is not replica))
+        if takes.fits(_sums(fewer, parts)):
+            room = fewer
+    return room
+
+
+def _sums(room: Room, parts: Parts) -> Sums:
+    part = parts.asleep if room.sleep else parts.stopped
+    return parts.sums.without([part[r.id] for r in room.leaving] + [part[v.replica.id] for v in room.victims])
+
+
+def _commit(draft: Draft, ask: Ask, rooms: Rooms) -> Refusal:
+    """Sends who must go, keeps the room for the caller, and says how long it takes."""
+    wait_s, low_s = wait_for(draft, rooms)
+    books = [_then(draft, room) for room in rooms.each]
+    for room in rooms.each:
+        for victim in room.victims:
+            draft.do(_send(draft, ask, room, victim))
+    draft.relied_on |= {r.id for r in rooms.leaving} | {v.replica.id for v in rooms.victims}
+    _promise(draft, ask, rooms, books)
+    return _not_now(rooms, wait_s, low_s)
+
+
+def _promise(draft: Draft, ask: Ask, rooms: Rooms, books: list[Book]) -> None:
+    """Keeps the room that the books show for the asker."""
+    if ask.sleeper is not None:
+        draft.promise([ask.sleeper])
+        return
+    grants = [start_grant(book, ask.service) for book in books]
+    granted = [grant for grant in grants if not isinstance(grant, Refusal)]
+    if len(granted) == len(grants):
+        cards = tuple(sorted(room.card.id for room in rooms.each))
+        draft.promise([draft.phantom(ask.service.name, cards, min(granted))])
+
+
+def _not_now(rooms: Rooms, wait_s: float, low_s: float) -> Refusal:
+    names = [r.service for r in rooms.leaving] + [v.replica.service for v in rooms.victims]
+    numbers: Numbers = {
+        "card": rooms.first.id,
+        "host": rooms.first.host,
+        "wait_s": wait_s,
+        "wait_low_s": low_s,
+        "leaving": ", ".join(names),
+    }
+    return Refusal(Code.NOT_NOW, numbers)
+
+
+def _send(draft: Draft, ask: Ask, room: Room, victim: Victim) -> Decision:
+    """Sleepers and unwanted loads stop; idle ones get a short notice; those in use stop taking new calls."""
+    decision = Decision(
+        Verb.DRAIN,
+        victim.replica.service,
+        Reason.ROOM,
+        victim.replica.id,
+        numbers={"room_for": ask.service.name, "card": room.card.id, "priority": victim.priority},
+    )
+    match victim.kind:
+        case Kind.SLEEPER | Kind.UNWANTED_LOAD:
+            return replace(decision, verb=Verb.STOP)
+        case Kind.IDLE:
+            return replace(decision, not_before=draft.now + draft.rules_of(victim.replica).grace_room_s)
+        case Kind.IN_USE:
+            return decision
+
+
+def wait_for(draft: Draft, room: Rooms) -> tuple[float, float]:
+    """(expected, least) seconds until the room is there and the card free to load."""
+    waits = [_leave_s(draft, r) for r in room.leaving]
+    for victim in room.victims:
+        rules = draft.rules_of(victim.replica)
+        notice = rules.grace_room_s if victim.kind is Kind.IDLE else 0.0
+        drain = drain_bound_s(rules, draft.services.get(victim.replica.service))
+        in_use = drain if victim.kind is Kind.IN_USE else 0.0
+        least = notice + draft.policy.stop_s
+        waits.append((least + in_use, least))
+    for card in (one.card for one in room.each):
+        if card.releasing_mib:
+            waits.append((draft.policy.stop_s, 0.0))
+        if (turn := waits_for(draft, card)) is not None:
+            waits.append((float(turn.numbers["wait_s"]), float(turn.numbers["wait_low_s"])))
+    return max((w for w, _ in waits), default=0.0), max((w for _, w in waits), default=0.0)
+
+
+def _leave_s(draft: Draft, replica: Replica) -> tuple[float, float]:
+    """(expected, least) seconds until a leaving replica's memory is back."""
+    if moving(replica):
+        return rest_s(draft, replica) if replica.want is not Want.STOPPED else _stop_rest(draft, replica)
+    notice = max(0.0, (replica.drain_at or draft.now) - draft.now)
+    least = notice + draft.policy.stop_s
+    if replica.in_flight == 0 or replica.quiet:
+        return least, least
+    bound = drain_bound_s(draft.rules_of(replica), draft.services.get(replica.service))
+    return least + max(0.0, bound - (draft.now - replica.want_since)), least
+
+
+def _stop_rest(draft: Draft, replica: Replica) -> tuple[float, float]:
+    rest = max(0.0, draft.policy.stop_s - (draft.now - replica.want_since))
+    return rest, rest
+
+
+def _later(draft: Draft, ask: Ask, room: Rooms) -> Refusal:
+    """Someone could go, but not yet: who can wait that long waits, any other is told at once."""
+    demand, policy = ask.service.demand, draft.policy.of_service(ask.service.name)
+    patience = policy.hold_stream_s if demand.held_streams else hold_cap_s(policy, ask.service)
+    wait_s, low_s = wait_for(draft, room)
+    if demand.held and room.rest_s <= patience:
+        waits = _not_now(room, room.rest_s + wait_s, room.rest_s + low_s)
+        return replace(waits, numbers={**waits.numbers, "rest_s": room.rest_s})
+    numbers: Numbers = {
+        "card": room.first.id,
+        "retry_after_s": room.rest_s,
+        "service": max(room.victims, key=lambda v: v.rest_s).replica.service,
+    }
+    return Refusal(Code.ANTI_SWAP, numbers)

@@ -1,0 +1,176 @@
+"""The loop of a simulation: the next event, and the planner when something asks for it."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from scheduler.draft import Draft
+from scheduler.forecast import due as expected
+from scheduler.fragmentation import together
+from scheduler.planner import plan
+from scheduler.policy import Policy
+from scheduler.reclaim import idle_limit_s
+from scheduler.signals import copies as counted
+from scheduler.signals import look
+from scheduler.simulation import gate, learning, machines, night, recording
+from scheduler.simulation.copies import Copy
+from scheduler.simulation.measures import Measures
+from scheduler.simulation.state import NEVER, Farm, Planner, wanted_ready
+from scheduler.simulation.trace import Call, Machine, Trace
+from scheduler.world import Phase, Service, World
+
+TIMER_S = 30.0  # nothing is overlooked for longer
+AGAIN_S = 0.25  # the loop's own pace while somebody waits
+LOOK_AGAIN_S = 600.0  # at an idle copy that a plan left where it is
+SAMPLE_S = 600.0  # of memory and fragmentation
+SCALE_IN_S = 120.0  # how often spare copies are looked at
+LEAST_SAMPLES = 50
+SIGNAL, MANY = "signal", "many"
+
+
+def simulate(
+    world: World, policy: Policy, trace: Trace, until: float, *, began: float, machine: Machine | None = None,
+    planner: Planner = plan,
+) -> Measures:  # fmt: skip
+    """Plays the trace from `began` to `until` (seconds since the epoch) on the farm as `world` shows it.
+
+    The same for the same arguments. `planner` decides: the product's, or one to compare it with.
+    """
+    farm = Farm(world, policy, machine or Machine(), planner, began, began)
+    _settle_in(farm)
+    learning.start(farm)
+    night.start(farm)
+    farm.at(began + TIMER_S, partial(_timer, farm))
+    farm.at(began, partial(_sample, farm, began))
+    for growth in trace.growths:
+        farm.at(growth.at, partial(machines.grow, farm, growth))
+    _play(farm, iter(trace.calls), until)
+    farm.now = until
+    for card in world.cards:
+        farm.account(card)
+    farm.measures.seconds = until - began
+    return farm.measures
+
+
+def _settle_in(farm: Farm) -> None:
+    """Copies that are there already."""
+    farm.services.update(farm.world.services)
+    for replica in farm.world.replicas.values():
+        copy = Copy(replica, farm.services[replica.service])
+        recording.add(farm, copy)
+        farm.next_id = max(farm.next_id, replica.id + 1)
+        if wanted_ready(copy):
+            gate.served(farm, copy)
+    farm.sample(set(farm.world.cards))
+    farm.ask(farm.now)
+
+
+def _play(farm: Farm, calls: Iterator[Call], until: float) -> None:
+    """Calls, events and plans in the order of time; at one time calls first, plans last."""
+    call = next(calls, None)
+    while True:
+        call_at = NEVER if call is None else call.at
+        event_at = farm.events[0][0] if farm.events else NEVER
+        first = min(call_at, event_at, farm.plan_at)
+        if first > until:
+            return
+        farm.now = max(farm.now, first)
+        if call is not None and call_at <= first:
+            gate.arrive(farm, call)
+            call = next(calls, None)
+        elif event_at <= first:
+            heapq.heappop(farm.events)[2]()
+        else:
+            _plan(farm)
+
+
+def _plan(farm: Farm) -> None:
+    farm.plan_at, farm.planned_at = NEVER, farm.now
+    world = farm.picture()
+    farm.measures.plans += 1
+    decisions = farm.planner(world, farm.policy, farm.now)
+    for decision in decisions:
+        recording.record(farm, decision)
+    for copy in farm.copies.values():
+        if _idle(farm, copy):
+            farm.looked[copy.seen.id] = farm.now
+    notices = [c.seen.drain_at for c in farm.copies.values() if c.seen.drain_at is not None]
+    if notices:
+        farm.ask(max(min(notices), farm.now + AGAIN_S))
+    if any(d.refusal is None for d in decisions):
+        farm.ask(farm.now + 1.0)  # the loop's next tick: what was decided may ask for more
+    elif any(desk.held for desk in farm.desks.values()):
+        farm.ask(farm.now + TIMER_S / 6)
+
+
+def _timer(farm: Farm) -> None:
+    """Looks at load, and asks the planner where time alone may have changed its answer."""
+    farm.at(farm.now + TIMER_S, partial(_timer, farm))
+    scaling = [_look(farm, service) for service in list(farm.services.values()) if service.max_replicas > 1]
+    quiet_s = farm.now - farm.planned_at
+    if SIGNAL in scaling or (MANY in scaling and quiet_s >= SCALE_IN_S) or night.due(farm) or _time_is_up(farm):
+        farm.ask(farm.now)
+
+
+def _look(farm: Farm, service: Service) -> str:
+    """A look at the load of a service that may scale: a signal, more copies than it must have, or nothing to plan."""
+    own = [c for c in farm.desks[service.name].routed if c.seen.phase is Phase.READY]
+    farm.dirty.add(service.name)
+    first = sorted(s for at, s in farm.desks[service.name].first_tokens if at >= farm.now - gate.WINDOW_S)
+    p99 = 1000 * first[int(0.99 * len(first))] if len(first) >= LEAST_SAMPLES else None
+    running, queued = sum(c.running for c in own), sum(len(c.queue) for c in own)
+    waiting = queued + len(farm.desks[service.name].held)
+    seen = replace(service, p99_ms=p99, p99_samples=len(first), running=running, waiting=waiting)
+    copies = counted(c.seen for c in farm.copies.values() if c.seen.service == service.name)
+    known = look(seen, copies, farm.policy, farm.now)
+    farm.services[service.name] = replace(seen, scaling=known)
+    if known.over >= farm.policy.scale_looks:
+        return SIGNAL
+    return MANY if copies.live > max(1, service.min_replicas) else ""
+
+
+def _time_is_up(farm: Farm) -> bool:
+    """Has somebody been idle for long enough, or is a load due for what is expected?"""
+    if any(_idle(farm, c) and farm.now - farm.looked.get(c.seen.id, 0.0) > LOOK_AGAIN_S for c in farm.copies.values()):
+        return True
+    return any(_preload_due(farm, name) for name in farm.forecasts)
+
+
+def _idle(farm: Farm, copy: Copy) -> bool:
+    if copy.in_flight or not wanted_ready(copy) or copy.seen.drain_at is not None:
+        return False
+    used = max(copy.last_call_at or 0.0, copy.seen.loaded_at or copy.seen.since)
+    service = farm.services[copy.seen.service]
+    return farm.now - used >= idle_limit_s(farm.policy.of_service(service.name), copy.seen, service)
+
+
+def _preload_due(farm: Farm, name: str) -> bool:
+    """Not while a copy is ready or on its way, and once for each expectation."""
+    desk, forecast = farm.desks[name], farm.forecasts[name]
+    if desk.routed:
+        return False
+    found = expected(forecast, farm.policy, farm.now, forecast.load_s + farm.policy.preload_lead_s, desk.last_call_at)
+    if found is None or farm.expected.get(name) == found.at:
+        return False
+    farm.expected[name] = found.at
+    return True
+
+
+def _sample(farm: Farm, since: float) -> None:
+    """Memory held, cards in use, copies on them, and what of the rest is stranded, for the time since the last one."""
+    passed, m = farm.now - since, farm.measures
+    farm.at(farm.now + SAMPLE_S, partial(_sample, farm, farm.now))
+    if not passed:
+        return
+    for name, card in farm.world.cards.items():
+        there = [c for c in farm.on_card[name] if c.seen.phase not in (Phase.STOPPED, Phase.FAILED)]
+        m.total_mib_s += card.total_mib * passed
+        m.resident_mib_s += (farm.used_mib(name) - card.driver_reserved_mib) * passed
+        m.used_card_s += passed * bool(there)
+        m.copies_s += passed * len(there)
+    lost = together(Draft(farm.picture(), farm.policy, farm.now).stranded().values())
+    m.stranded_mib_s += lost.stranded_mib * passed
+    m.free_mib_s += lost.free_mib * passed

@@ -1,0 +1,51 @@
+"""What a simulation is fed: calls, memory that grows, and how the machines really behave. Seconds and MiB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from typing import NamedTuple
+
+from scheduler.habits import DayKind
+
+
+class Call(NamedTuple):
+    """One call: the seconds it keeps an engine busy that it has for itself, until its first token and after it."""
+
+    at: float
+    service: str
+    stream: bool
+    prefill_s: float
+    decode_s: float
+
+
+class Growth(NamedTuple):
+    """A copy of the service holds `mib` more than its claim says, for a while: a long text, a leak."""
+
+    at: float
+    service: str
+    mib: int
+    for_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Both in the order of their time. `calls` may come from a generator: it is read once, as time goes."""
+
+    calls: Iterable[Call]
+    growths: Sequence[Growth] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """How hosts and engines really behave, whatever the policy expects of them."""
+
+    init_s: float = 6.0  # of a start, beside reading weights
+    warm_up_s: float = 2.0
+    wake_s: float = 3.0
+    stop_s: float = 4.0  # to sleep or to stop, until the memory is back
+    unroute_s: float = 1.0  # until every gateway has let go of a drained copy
+    interference: float = 1.0  # strength: see `interference`
+    site_offset_s: int = 8 * 3600  # site time is so far ahead of UTC
+    kinds: Mapping[date, DayKind] = field(default_factory=dict)  # days not in it: by the weekday

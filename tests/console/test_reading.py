@@ -1,0 +1,136 @@
+"""A World is read as values, built anew only where they differ, in a fixed number of queries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from console import lately, seats, state
+from console.catalog.models import Replica, Service
+from console.fleet.models import Card, Pool
+from console.unchanged import MOST, Unchanged
+from console.usage.models import HourlyCalls
+from console.wire import UNKNOWN
+from scheduler.policy import Policy
+from tests import factories
+from tests.console import rows
+
+#: Policy, foreign use, pools of cards and hosts of cards, cards, replicas, week, hosts, load times, services and their
+#: pools, pools and their tenants, bandwidths, whether forecasts changed, swaps, evictions, orders, card budgets,
+#: looks of scaling (rows of their own: people save services), moves of a repack.
+WORLD_QUERIES = 21
+#: Foreign use, replicas, services, hosts, pools, cards; then the service asked about and its pools; hosts; pools (2).
+PLANNING_QUERIES = 11
+
+
+@dataclass(frozen=True)
+class Thing:
+    value: int
+
+
+def test_the_same_values_give_the_same_thing():
+    kept: Unchanged[Thing] = Unchanged()
+    first = kept.of("a", (1,), lambda: Thing(1))
+    assert kept.of("a", (1,), lambda: Thing(2)) is first
+    assert kept.of("a", (2,), lambda: Thing(2)) == Thing(2)
+    assert kept.of("b", (2,), lambda: Thing(3)) == Thing(3)
+
+
+def test_it_does_not_grow_for_ever():
+    kept: Unchanged[Thing] = Unchanged()
+    first = kept.of(0, 0, lambda: Thing(0))
+    for key in range(1, MOST + 1):
+        kept.of(key, key, lambda key=key: Thing(key))
+    assert kept.of(0, 0, lambda: Thing(0)) is not first
+
+
+@pytest.mark.django_db
+def test_a_world_is_read_again_where_it_changed():
+    now, on = rows.moment().timestamp(), factories.host(cards=2).cards.order_by("index")[0]
+    service = factories.service()
+    replica = factories.replica(service, on)
+    before = state.world(now)
+    again = state.world(now)
+    assert again.services[service.name] is before.services[service.name]
+    assert again.replicas[replica.pk] is before.replicas[replica.pk]
+    Service.objects.filter(pk=service.pk).update(
+        priority=77, failures=[{"card": "c", "at": 1.0, "code": "x", "message": ""}]
+    )
+    Replica.objects.filter(pk=replica.pk).update(measured_mib=12345, cards=["GPU-other"])
+    service.pools.add(Pool.objects.create(name="named", label="named"))
+    after = state.world(now)
+    there = after.services[service.name]
+    assert (there.priority, there.failures[0].code, there.pools) == (77, "x", frozenset({"named"}))
+    assert (after.replicas[replica.pk].measured_mib, after.replicas[replica.pk].cards) == (12345, ("GPU-other",))
+    assert state.world(now, rules=Policy(default_overhead_mib=900)).services[service.name].claim.overhead_mib == 900
+
+
+@pytest.mark.django_db
+def test_cards_come_in_the_order_of_the_board_with_host_and_pool(farm, django_assert_num_queries):
+    found = seats.reading.card_rows()
+    assert [row.pk for row in found] == list(Card.objects.order_by("host__name", "index").values_list("pk", flat=True))
+    with django_assert_num_queries(0):
+        assert all(row.host.pk == row.host_id and row.pool.pk == row.pool_id for row in found)
+    some = {found[0].host_id}
+    assert {row.host_id for row in seats.reading.card_rows(some)} == some
+
+
+@pytest.mark.django_db
+def test_queries_do_not_grow_with_the_farm(farm, django_assert_num_queries):
+    now, name = rows.moment().timestamp(), Service.objects.order_by("pk")[0].name
+    for turn in range(2):
+        with django_assert_num_queries(WORLD_QUERIES):
+            state.world(now)
+        with django_assert_num_queries(PLANNING_QUERIES):
+            seats.planning(now, UNKNOWN, Policy(), [name])
+        owner = Service.objects.order_by("pk")[0]
+        for i in range(5):
+            more = Service.objects.get(pk=owner.pk)
+            more.pk, more.name = None, f"more-{turn}-{i}"
+            more.save()
+
+
+@pytest.mark.django_db
+def test_services_by_name_are_whole_and_without_traffic(farm):
+    name = Service.objects.order_by("pk")[0].name
+    known = state.services_named([name], Policy())
+    assert list(known) == [name]
+    assert known[name].tenant
+    assert known[name].demand.last_call_at == state.world(rows.moment().timestamp()).services[name].demand.last_call_at
+
+
+@pytest.mark.django_db
+def test_the_week_of_one_service_is_not_the_week_of_all(farm):
+    now, name = rows.moment(), Service.objects.order_by("pk")[0].name
+    other = Service.objects.exclude(name=name)[0].name
+    for service in (name, other):
+        HourlyCalls.objects.create(hour=now, service=service, tenant="t", key_id=1, calls=4, ok=4, total_ms=8000)
+    world = state.world(now.timestamp(), week_of=[name])
+    assert (world.services[name].demand.calls_7d, world.services[name].generation_s) == (4, 2.0)
+    assert (world.services[other].demand.calls_7d, world.services[other].generation_s) == (0, None)
+    assert state.world(now.timestamp()).services[other].generation_s == 2.0
+
+
+@pytest.mark.django_db
+def test_a_planned_world_differs_from_a_drawn_one_in_what_is_drawn_only(farm):
+    now = rows.moment().timestamp()
+    drawn = seats.seated(UNKNOWN, Policy(), state.taken(rows.moment())).world
+    planned = seats.planning(now, UNKNOWN, Policy(), [])
+    assert planned.replicas == drawn.replicas
+    assert planned.cards == drawn.cards
+
+
+@pytest.mark.django_db
+def test_the_journal_is_not_read_from_end_to_end():
+    since = rows.moment()
+    with CaptureQueriesContext(connection) as asked:
+        lately.made_way(since, since)
+        lately.evictions(since)
+    for query in asked:
+        with connection.cursor() as cursor:
+            cursor.execute("EXPLAIN " + ("QUERY PLAN " if connection.vendor == "sqlite" else "") + query["sql"])
+            steps = " ".join(str(step) for step in cursor.fetchall())
+        assert connection.vendor != "sqlite" or "SCAN journal_decision" not in steps, steps

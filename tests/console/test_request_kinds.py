@@ -1,0 +1,195 @@
+"""Each kind of request: what it shows before, what it makes so, and that it takes back only what it made."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from console.accounts.models import ApiKey, Tenant
+from console.catalog.models import Service
+from console.costs.prices import FEN
+from console.money.models import CardBudget
+from console.policies.change import in_force, write
+from console.policies.models import Layer, PolicyValue
+from console.requests import course
+from console.requests.kinds import KINDS
+from console.requests.models import Request, State
+from tests.console import rows
+from tests.console.asking import NAME, another_approver, click, decide, filed, local, service, text
+
+pytestmark = pytest.mark.django_db
+
+
+def estate() -> Tenant:
+    return Tenant.objects.get(slug="estate")
+
+
+def budget(yuan: str = "1200.50", **more: str) -> Request:
+    return filed(kind="budget", **{"tenant": str(estate().pk), "yuan": yuan, "why": "扩到二期", **more})
+
+
+def pass_by(days: float) -> None:
+    course.run(timezone.now() + timedelta(days=days))
+
+
+def test_a_budget_is_raised_until_a_day_and_goes_back(farm):
+    CardBudget.objects.create(tenant=estate(), limit_fen=500 * FEN)
+    row = budget(until=local(2))
+    assert KINDS["budget"].consequences(row, timezone.now().timestamp())["fen_month"] == 70050
+    decide(row)
+    assert CardBudget.objects.get().limit_fen == 120050
+    pass_by(3)
+    assert CardBudget.objects.get().limit_fen == 500 * FEN
+
+
+def test_a_first_budget_goes_away_again_and_one_that_was_changed_stays(farm):
+    decide(budget(until=local(2)))
+    assert CardBudget.objects.get().limit_fen == 120050
+    pass_by(3)
+    assert not CardBudget.objects.exists()
+    decide(budget(until=local(2)))
+    CardBudget.objects.update(limit_fen=7)
+    pass_by(3)
+    assert CardBudget.objects.get().limit_fen == 7
+
+
+def test_much_money_takes_two_people(farm):
+    assert budget("50000").steps == 1
+    row = decide(budget("50000.01"))
+    assert (row.state, row.steps) == (State.OPEN, 2)
+    assert decide(row, another_approver()).state == State.IN_FORCE
+
+
+def test_a_budget_that_is_spent_already_says_who_would_stop(farm):
+    spent = {"spent_fen": 10**9, "month": timezone.localdate().replace(day=1), "as_of": timezone.now()}
+    CardBudget.objects.create(tenant=estate(), limit_fen=2 * 10**9, **spent)
+    Service.objects.filter(tenant=estate()).update(profile="lowfreq", min_replicas=0, whitelisted_until=None)
+    found = KINDS["budget"].consequences(budget("1"), timezone.now().timestamp())
+    drained = {name for verb, reason, names, more in found["effects"] if reason == "budget" and more for name in names}
+    assert drained
+    assert drained <= set(Service.objects.filter(tenant=estate()).values_list("name", flat=True))
+
+
+def audience(kind: str = "group", **more: object) -> Request:
+    return filed(kind="audience", service=NAME, audience=kind, why="共用", **more)
+
+
+def test_an_audience_is_opened_and_closed_again(farm):
+    row = audience(until=local(1))
+    facts = dict(KINDS["audience"].consequences(row, timezone.now().timestamp())["facts"])
+    assert facts["callers"] == {"gained": Tenant.objects.count() - 1, "lost": 0, "all": Tenant.objects.count()}
+    decide(row)
+    assert service().audience == "group"
+    pass_by(2)
+    assert service().audience == "own"
+
+
+def test_the_page_of_the_service_says_what_the_request_changed(browse):
+    finance = Tenant.objects.get(slug="finance")
+    decide(audience("named", audience_tenants=str(finance.pk)))
+    assert list(service().audience_tenants.all()) == [finance]
+    assert finance.name in text(browse("tenant_admin").get(f"/services/{NAME}"))
+
+
+def policy(**more: str) -> Request:
+    given = {"where": "group:", "name": "grace_s", "value": "10m", "why": "夜里太吵", **more}
+    return filed("operator", kind="policy", **given)
+
+
+def test_a_policy_changes_for_a_while(farm):
+    before = in_force(Layer.GROUP)
+    row = decide(policy(until=local(1)))
+    assert in_force(Layer.GROUP)["grace_s"] == 600
+    assert row.undo["version"]
+    pass_by(2)
+    assert in_force(Layer.GROUP) == before
+
+
+def test_a_policy_that_somebody_changed_meanwhile_is_not_overwritten(farm):
+    row = policy()
+    write(Layer.GROUP, "", {"grace_s": 120}, by=rows.person("operator"), note="急", now=timezone.now())
+    row = decide(row)
+    assert (row.state, row.reason) == (State.FAILED, "changed")
+    assert in_force(Layer.GROUP)["grace_s"] == 120
+
+
+def test_the_page_before_a_change_asks_with_all_its_numbers(browse):
+    client = browse("operator")
+    PolicyValue.objects.create(name="group_policy_approval", value=1)
+    sent = {"layer": "", "subject": "", "v.grace_s": "600", "v.idle_unload_s": "30m", "note": "夜里太吵", "when": ""}
+    assert "要审批" in text(client.post("/policies/save", sent))
+    client.post("/requests/new/policy", sent)
+    row = Request.objects.get()
+    assert row.wanted["changes"] == {"grace_s": 600, "idle_unload_s": 1800}
+    decide(row)
+    assert in_force(Layer.GROUP)["idle_unload_s"] == 1800
+
+
+def test_a_wrong_number_is_told_and_kept(browse):
+    sent = {"where": "group:", "name": "grace_s", "value": "soon", "why": "x"}
+    answer = browse("operator").post("/requests/new/policy", sent)
+    assert answer.status_code == 422
+    assert "soon" in text(answer)
+    assert browse("tenant_admin").post("/requests/new/policy", sent).status_code == 403
+
+
+DRAFT = {
+    "model": "other", "weights_path": "estate/new", "kv_bytes": "114688", "name": "estate-new", "label": "新助手",
+    "tokens": "2048", "concurrency": "8", "max_model_len": "8192", "unit": "gib", "weights": "8", "kv_cap": "2",
+    "headroom": "1", "profile": "lowfreq", "tier": "warm", "priority": "50", "audience": "own", "min_replicas": "0",
+    "max_replicas": "1", "why": "二期上线",
+}  # fmt: skip
+
+
+def test_a_company_asks_for_a_service_and_gets_it(browse):
+    client = browse("tenant_member")
+    assert 'formaction="/requests/new/service"' in text(client.get("/services/new"))
+    client.post("/requests/new/service", DRAFT | {"tenant": str(estate().pk)})
+    row = Request.objects.get()
+    assert not Service.objects.filter(name="estate-new").exists()
+    page = text(browse("approver").get(f"/requests/{row.pk}/weighed"))
+    assert "现在放得下" in page
+    click(browse("approver"), row, "approve")
+    made = Service.objects.get(name="estate-new")
+    assert (made.tenant, made.weights_mib, made.kv_cap_mib) == (estate(), 8192, 2048)
+    row.refresh_from_db()
+    assert (row.service, row.state) == (made, State.IN_FORCE)
+    assert "现在就结束" not in text(client.get(f"/requests/{row.pk}")), "a service is stopped and edited"
+
+
+def test_a_name_taken_meanwhile_is_no_second_service(farm):
+    given = DRAFT | {"tenant": str(estate().pk)}
+    first, second = filed("tenant_member", kind="service", **given), filed("tenant_member", kind="service", **given)
+    decide(first)
+    second = decide(second)
+    assert (second.state, second.reason) == (State.FAILED, "name_taken")
+    assert Service.objects.filter(name="estate-new").count() == 1
+
+
+def test_a_wide_key_is_collected_once_and_ends(browse):
+    row = filed(kind="key", tenant=str(estate().pk), name="全能", until=local(2), why="门户要调所有业务")
+    asker, other = browse("tenant_admin"), browse("tenant_member")
+    asker.post(f"/requests/{row.pk}/key")
+    assert not ApiKey.objects.filter(name="全能").exists()
+    decide(row)
+    other.post(f"/requests/{row.pk}/key")
+    assert not ApiKey.objects.filter(name="全能").exists(), "it is the asker's"
+    shown = re.search(r'id="secret">(gk_[^<]+)<', text(asker.post(f"/requests/{row.pk}/key")))
+    assert shown
+    key = ApiKey.objects.get(name="全能")
+    assert (key.services, key.expires_at, key.revoked_at) == ([], Request.objects.get().until, None)
+    assert "gk_" not in text(asker.post(f"/requests/{row.pk}/key", follow=True)).replace(key.prefix, "")
+    pass_by(3)
+    assert ApiKey.objects.get(name="全能").revoked_at is not None
+
+
+@pytest.mark.parametrize("key", list(KINDS))
+@pytest.mark.parametrize("language", ["zh-hans", "en"])
+def test_every_kind_has_a_form_in_both_languages(browse, key, language):
+    client = browse("operator")
+    client.cookies["gongka_language"] = language
+    assert client.get(f"/requests/new/{key}").status_code == 200
+    assert client.get("/requests/new/nothing").status_code == 404
