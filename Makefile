@@ -55,9 +55,11 @@ else
 endif
 
 # Rewriting assertions costs more than running these tests: plain ones fail alike, and what failed is run again, explained.
-# The core has no threads, files or logs: nothing for the plug-ins that are left out to look after. One clock for all of it.
+# The core has no threads, files, logs or output of programs: nothing for the plug-ins that are left out to look after.
+# One clock for all of it.
 CORE := PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 timeout 600 $(PYTEST) -q tests/scheduler \
-	-p no:logging -p no:unraisableexception -p no:threadexception -p no:junitxml -p no:doctest
+	--capture=sys $(addprefix -p no:,logging unraisableexception threadexception faulthandler junitxml doctest \
+	setuponly setupplan stepwise pastebin debugging)
 test-core: setup-dev
 	@$(BIN)/python -m compileall -q scheduler tests/scheduler
 	$(CORE) --assert=plain || { $(CORE); exit 1; }

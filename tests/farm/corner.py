@@ -76,9 +76,9 @@ class Corner:
         left = f"Replica.objects.filter(service__name__in={names}, ended_at=None).count()"
         gone = f"from console.catalog.models import *\nprint({left})"
         wait_for("the corner is empty", lambda: self.farm.django(gone).split()[-1] == "0", 90, 1.0)
+        self.farm.remove(*names)
         self.farm.django(
-            "from console.catalog.models import *\nfrom console.fleet.models import *\n"
-            f"Service.objects.filter(name__in={names}).delete()\n"
+            "from console.fleet.models import Card\n"
             f"other = Card.objects.filter(host__name='{HOST}', index=6).values_list('pool', flat=True)[0]\n"
             f"Card.objects.filter(uuid='{self.card}').update(pool=other, cordoned=False)\n"
         )

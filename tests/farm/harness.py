@@ -193,6 +193,13 @@ class Farm:
             f"for n, v in {values!r}.items(): PolicyValue.objects.update_or_create(name=n, defaults={{'value': v}})"
         )
 
+    def remove(self, *services: str) -> None:
+        """Their rows and all that hangs on them, under one lock: rows that tell of them arrive all the time."""
+        self.django(
+            "from django.db import transaction\nfrom console.catalog.models import Service\n"
+            f"with transaction.atomic(): Service.objects.filter(name__in={services!r}).delete()"
+        )
+
     def set_policy(self, values: dict[str, float]) -> None:
         """These and no others."""
         self.django("from console.policies.models import PolicyValue\nPolicyValue.objects.all().delete()")

@@ -85,9 +85,9 @@ class Plot:
             f" where s.name in ({','.join('?' * len(names))}) and r.ended_at is null"
         )
         wait_for("the plot is empty", lambda: not self.farm.rows(left, *names), 90, 0.5)
+        self.farm.remove(*names)
         self.farm.django(
-            "from console.catalog.models import Service\nfrom console.fleet.models import Card\n"
-            f"Service.objects.filter(name__in={names}).delete()\n"
+            "from console.fleet.models import Card\n"
             f"for card, pool, _ in {self.before!r}: Card.objects.filter(pk=card).update(pool=pool)"
         )
         self.farm.set_policy(self.policy)

@@ -42,9 +42,7 @@ Move.objects.create(proposal=row, number=1, service=copy.service, replica=copy, 
     target=sorted(target), after_pct=0)
 """
 _CLEAR = """
-from console.catalog.models import Service
 from console.fleet.models import Card
-Service.objects.filter(name='team').delete()
 for name in ('gpu-03', 'gpu-04'):
     home = Card.objects.filter(host__name=name, index=0).values_list('pool', flat=True)[0]
     Card.objects.filter(host__name=name, index__gte=4).update(pool=home)
@@ -59,6 +57,7 @@ def teams(farm: Farm, watched: Watcher) -> Iterator[Farm]:
     yield farm
     farm.policy(idle_unload_s=2, grace_s=0, min_loaded_s=0, half_empty_pct=0, left_alone_s=0)
     wait_for("the team is gone", lambda: not living(farm), 90, 1.0)
+    farm.remove("team")
     farm.django(_CLEAR)
     farm.set_policy(policy)
 

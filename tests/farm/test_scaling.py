@@ -117,9 +117,9 @@ class Grown:
         self.least(0)
         self.farm.policy(idle_unload_s=2, grace_s=0, min_loaded_s=0, half_empty_pct=0)
         wait_for("nothing of it is left", lambda: not self.calls(), 90, 0.5)
+        self.farm.remove(NAME)
         self.farm.django(
-            "from console.catalog.models import *\nfrom console.fleet.models import *\n"
-            f"Service.objects.filter(name='{NAME}').delete()\n"
+            "from console.fleet.models import Card\n"
             f"for card, pool in {self.cards}: Card.objects.filter(pk=card).update(pool=pool)\n"
         )
 
