@@ -13,8 +13,8 @@ from scheduler.decision import Decision, Reason, Refusal, Verb
 from scheduler.facts import counting, heard, not_lost
 from scheduler.fragmentation import Mix, Stranded, kind_of, mix_of, open_to, stranded
 from scheduler.hosts import COMING
+from scheduler.lifecycle import begun, legal
 from scheduler.lifecycle import changed as changed
-from scheduler.lifecycle import legal
 from scheduler.lifecycle import moving as moving
 from scheduler.memory import Book, book_of, with_seats
 from scheduler.policy import Policy
@@ -25,6 +25,7 @@ Answer = TypeVar("Answer")
 
 Told = Mapping[str, int | float | str]
 NOTHING: Told = MappingProxyType({})
+BY_ID = attrgetter("id")
 
 
 @dataclass(slots=True, weakref_slot=True)
@@ -68,23 +69,25 @@ class Draft:
         for card in self.world.cards.values():
             self._by_host[card.host].append(card.id)
         for replica in self.world.replicas.values():
-            self._seat(replica)
+            self._sit(replica)
         for order in self.world.orders:
             self._orders[order.service].append(order)
         for swap in self.world.swaps:
             self._swaps[swap.went].append(swap)
 
-    def _seat(self, replica: Replica) -> None:
-        self.replicas[replica.id] = replica
-        self._by_service[replica.service].add(replica.id)
+    def _sit(self, replica: Replica) -> None:
+        number, service = replica.id, replica.service
+        self.replicas[number] = replica
+        self._by_service[service].add(number)
         for card in replica.cards:
-            self._by_card[card].add(replica.id)
-            self._seats[replica.service].add(card)
-            self._changed(card)
+            self._by_card[card].add(number)
+            self._seats[service].add(card)
 
     def _put(self, replica: Replica) -> None:
         """A change: all that was worked out and may depend on it is forgotten."""
-        self._seat(replica)
+        self._sit(replica)
+        for card in replica.cards:
+            self._changed(card)
         cards = self.world.cards
         for host in {cards[c].host for c in replica.cards if c in cards}:
             self._loading.pop(host, None)
@@ -104,13 +107,20 @@ class Draft:
 
     # Questions
 
+    def by_id(self, *phases: Phase) -> list[Replica]:
+        """All that are in one of these phases now."""
+        return sorted([r for r in self.replicas.values() if r.phase in phases], key=BY_ID)
+
     def on_card(self, card: str) -> list[Replica]:
-        return [self.replicas[i] for i in sorted(self._by_card[card]) if self.replicas[i].phase is not Phase.STOPPED]
+        return self._those(self._by_card[card])
 
     def of_service(self, service: str) -> list[Replica]:
         """Its copies by id, stopped ones left out."""
-        ids = sorted(self._by_service.get(service, ()))
-        return [self.replicas[i] for i in ids if self.replicas[i].phase is not Phase.STOPPED]
+        return self._those(self._by_service[service]) if service in self._by_service else []
+
+    def _those(self, ids: set[int]) -> list[Replica]:
+        known = self.replicas
+        return [r for i in sorted(ids) if (r := known[i]).phase is not Phase.STOPPED]
 
     def copies(self, service: str) -> int:
         """How many there are of it at most: stopped ones count."""
@@ -239,7 +249,7 @@ class Draft:
     def loading_on(self, host: str) -> list[Replica]:
         if host not in self._loading:
             found = {r.id: r for c in self.cards_of(host) for r in self.on_card(c) if r.phase is Phase.STARTING}
-            self._loading[host] = sorted(found.values(), key=attrgetter("id"))
+            self._loading[host] = sorted(found.values(), key=BY_ID)
         return self._loading[host]
 
     # Changes
@@ -283,17 +293,7 @@ class Draft:
 
     def _new(self, decision: Decision) -> Replica:
         self._next_id -= 1
-        return Replica(
-            self._next_id,
-            decision.service,
-            decision.cards,
-            Want.READY,
-            Phase.STARTING,
-            kv_granted_mib=decision.kv_granted_mib,
-            since=self.now,
-            want_since=self.now,
-            reason=decision.reason,
-        )
+        return begun(self._next_id, decision, self.now)
 
 
 def _moving(draft: Draft, card: str) -> list[Replica]:

@@ -69,8 +69,10 @@ def due(
         if probability >= enough and now >= at - lead_s and _to_come(policy, at, now, last_call_at):
             return Expected(at, probability, PERIODIC)
     i = int((now - forecast.hours_from) // HOUR_S)
-    begins = forecast.hours_from + i * HOUR_S
     this, following = _hour(forecast, i), _hour(forecast, i + 1)
+    if this < enough and following < enough:
+        return None
+    begins = forecast.hours_from + i * HOUR_S
     if this >= enough and within(forecast, policy, now, policy.preload_horizon_s, last_call_at) >= enough:
         return Expected(begins, this, HOURLY)
     if following >= enough and now >= begins + HOUR_S - lead_s:

@@ -73,7 +73,7 @@ def _as_team(chosen: list[Offer], grant: int, scores: Mapping[str, float]) -> Te
     chosen = sorted(chosen, key=lambda o: o.card.id)
     islands = {offer.card.group for offer in chosen}
     mean = sum(scores[offer.card.id] for offer in chosen) / len(chosen)
-    return Team(tuple(replace(o, kv_granted_mib=grant) for o in chosen), len(islands), "" in islands, mean)
+    return Team(tuple(o._replace(kv_granted_mib=grant) for o in chosen), len(islands), "" in islands, mean)
 
 
 def _closest(offers: list[Offer], count: int, scores: Mapping[str, float]) -> list[Offer]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 
 from scheduler.decision import FOR_WANT_OF_ROOM, Code, Decision, Numbers, Reason, Refusal, Verb
 from scheduler.draft import Draft
@@ -35,7 +36,8 @@ def growth(draft: Draft, policy: Policy, now: float) -> None:
         # Once more round: whose copy had to go for a caller of higher priority wishes now, too.
         moved = {draft.replicas[i].service for i in draft.touched - before} - served
         unserved = wishes(draft, [draft.services[name] for name in moved if name in draft.services])
-    for service in sorted((s for s in draft.services.values() if waited_for(s, now)), key=lambda s: s.name):
+    waited = [s for s in draft.services.values() if waited_for(s, now)]
+    for service in sorted(waited, key=attrgetter("name")):
         _say_what_callers_wait_for(draft, service)
     give_back(draft)
 
@@ -214,7 +216,7 @@ def _gives_way(draft: Draft, answer: Verdict) -> Verdict:
     if refusal is not None:
         return Verdict(answer.card, TURN, refusal)
     turn = None if answer.refusal is not None else _behind_callers(draft, answer.card)
-    return answer if turn is None else replace(answer, refusal=turn)
+    return answer if turn is None else answer._replace(refusal=turn)
 
 
 def _behind_callers(draft: Draft, card: Card) -> Refusal | None:

@@ -51,10 +51,10 @@ def tightened(decisions: Iterable[Decision]) -> frozenset[str]:
 def kv_growth(draft: Draft, policy: Policy, now: float) -> None:
     """Stage: more KV for services all of whose copies have outgrown theirs; ends what it began before."""
     copies: dict[str, list[Replica]] = defaultdict(list)
-    for replica in draft.replicas.values():
+    for replica in [r for r in draft.replicas.values() if r.phase is Phase.READY]:
         if outgrown(replica, policy):
             copies[replica.service].append(replica)
-        elif replica.phase is Phase.READY and replica.reason == Reason.REGRANT and replica.want is Want.READY:
+        elif replica.reason == Reason.REGRANT and replica.want is Want.READY:
             _replace_smallest(draft, replica)
     asking = [n for n in sorted(copies) if n in draft.services and not _help_is_there(draft, n, copies[n])]
     turn = int(now) * policy.kv_placements % len(asking) if asking else 0

@@ -35,3 +35,7 @@ class Overrides:
         if name in self.services.get(service, NOTHING):
             return "service"
         return "pool" if name in self.pools.get(pool, NOTHING) else None
+
+
+#: Of a policy below which nothing was set: most are, and each plan asks a thousand times.
+NOTHING_SET = Overrides()

@@ -67,6 +67,21 @@ def seen_phase(want: Want, attempt: int, phase: Phase, phase_attempt: int) -> Ph
     return phase
 
 
+def begun(number: int, decision: Decision, now: float) -> Replica:
+    """The copy that a start makes where there was none."""
+    return Replica(
+        number,
+        decision.service,
+        decision.cards,
+        Want.READY,
+        Phase.STARTING,
+        kv_granted_mib=decision.kv_granted_mib,
+        since=now,
+        want_since=now,
+        reason=decision.reason,
+    )
+
+
 def changed(replica: Replica, decision: Decision, now: float) -> Replica:
     """The replica as it counts once a legal decision about it is recorded."""
     reason = decision.reason

@@ -37,7 +37,7 @@ def _called_off(draft: Draft) -> list[Replica]:
     found = [
         r
         for r in draft.replicas.values()
-        if r.reason == Reason.MAINTENANCE and r.phase is Phase.DRAINING and r.want is Want.DRAINED
+        if r.phase is Phase.DRAINING and r.want is Want.DRAINED and r.reason == Reason.MAINTENANCE
     ]
     return [r for r in sorted(found, key=lambda r: r.id) if not leaving(draft.world, r) and not draft.silent(r)]
 

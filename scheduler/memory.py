@@ -12,17 +12,14 @@ from functools import cached_property
 
 from scheduler.decision import Code, Numbers, Refusal
 from scheduler.policy import Policy
+from scheduler.seats import Seat as Seat
+from scheduler.seats import Taken as Taken
+from scheduler.seats import held_mib as held_mib
+from scheduler.seats import ours_mib as ours_mib
+from scheduler.seats import taken
 from scheduler.world import Card, Phase, Profile, Replica, Service
 
 HUNDRED = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Seat:
-    """A replica on a card with its service; `service` is None when the service is no longer known."""
-
-    replica: Replica
-    service: Service | None
 
 
 @dataclass(frozen=True)
@@ -39,20 +36,21 @@ class Book:
     releasing_mib: int
 
     @cached_property
+    def taken(self) -> Taken:
+        return taken(self.seats, self.policy)
+
+    @cached_property
     def room_mib(self) -> int | None:
         allocatable = allocatable_mib(self)
-        if allocatable is None:
-            return None
-        return allocatable - sum(held_mib(s.replica, s.service, self.policy) for s in self.seats)
+        return None if allocatable is None else allocatable - self.taken.held_mib
 
-    @cached_property
+    @property
     def kv_sums(self) -> tuple[int, int]:
-        seats = [s for s in _on(self) if s.service and not s.replica.external]
-        return sum(s.service.claim.kv_cap_mib for s in seats if s.service), sum(s.replica.kv_granted_mib for s in seats)
+        return self.taken.caps_mib, self.taken.granted_mib
 
-    @cached_property
+    @property
     def awake(self) -> int:
-        return len([s for s in self.seats if s.replica.awake])
+        return self.taken.awake
 
     @cached_property
     def squeezed(self) -> bool:
@@ -64,10 +62,10 @@ class Book:
         """The first replica of each service that has one here, asleep and promised ones too."""
         return {s.replica.service: s.replica for s in reversed(self.seats)}
 
-    @cached_property
+    @property
     def online(self) -> bool:
         """Are all of ours online services?"""
-        return _all_online(s.service for s in _on(self) if not s.replica.external)
+        return not self.taken.mixed
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -77,32 +75,6 @@ def ceil_div(a: int, b: int) -> int:
 def buffer_mib(card: Card, policy: Policy) -> int:
     """The share of a card that belongs to nobody, rounded up."""
     return ceil_div(card.total_mib * policy.of_pool(card.pool).buffer_pct, HUNDRED)
-
-
-def held_mib(replica: Replica, service: Service | None, policy: Policy) -> int:
-    """What a replica holds by the ledger, or by measurement where that is more; failed and stopped hold nothing."""
-    measured = replica.measured_mib or 0
-    if replica.phase in (Phase.STOPPED, Phase.FAILED):
-        return 0
-    if replica.external:
-        return measured
-    if replica.phase is Phase.ASLEEP:
-        residue = policy.default_residue_mib if replica.residue_mib is None else replica.residue_mib
-        return max(residue, measured)
-    return max((service.claim.fixed_mib if service else 0) + replica.kv_granted_mib, measured)
-
-
-def ours_mib(seats: Iterable[Seat], policy: Policy) -> int:
-    """Measured process memory of our replicas; where unmeasured, the ledger value without headroom."""
-    total = 0
-    for seat in seats:
-        if seat.replica.measured_mib is not None and seat.replica.phase not in (Phase.STOPPED, Phase.FAILED):
-            total += seat.replica.measured_mib
-        else:
-            held = held_mib(seat.replica, seat.service, policy)
-            spare = seat.service.claim.headroom_mib if seat.service and seat.replica.awake else 0
-            total += max(0, held - spare)
-    return total
 
 
 def reserved_mib(card: Card) -> int:
@@ -161,10 +133,6 @@ def room_mib(book: Book) -> int | None:
     return book.room_mib
 
 
-def _on(book: Book) -> list[Seat]:
-    return [s for s in book.seats if s.replica.phase not in (Phase.STOPPED, Phase.FAILED)]
-
-
 def awake_count(book: Book) -> int:
     return book.awake
 
@@ -176,15 +144,11 @@ def asleep_count(book: Book) -> int:
 
 def limit_pct(services: Iterable[Service | None], policy: Policy) -> int:
     """Oversell limit of a mix: tighter where all are online, whose peaks coincide."""
-    return _limit_pct(_all_online(services), policy)
+    return _limit_pct(all(s is not None and s.profile is Profile.ONLINE for s in services), policy)
 
 
 def _limit_pct(online: bool, policy: Policy) -> int:
     return policy.oversell_online_pct if online else policy.oversell_mixed_pct
-
-
-def _all_online(services: Iterable[Service | None]) -> bool:
-    return all(s is not None and s.profile is Profile.ONLINE for s in services)
 
 
 def book_limit_pct(book: Book) -> int:
@@ -224,7 +188,7 @@ def start_grant(book: Book, service: Service, at_most: int | None = None) -> int
     room = room_mib(book)
     if room is None:
         return Refusal(Code.UNMEASURED, {"card": book.card.id})
-    limit = _limit_pct(_all_online([service]) and book.online, book.policy)
+    limit = _limit_pct(service.profile is Profile.ONLINE and book.online, book.policy)
     short = least_start_mib(service, limit) - room
     if short > 0:
         return Refusal(Code.SHORT_OF_MEMORY, {"card": book.card.id, "short_mib": short, "room_mib": room})

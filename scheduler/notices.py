@@ -20,8 +20,8 @@ ANSWERED_BY_A_CALL = frozenset({Reason.IDLE, Reason.ROOM})
 
 def notices(draft: Draft, policy: Policy, now: float) -> None:
     """Stage: each standing notice is taken back, or is left standing, or becomes a drain."""
-    for replica in sorted(draft.replicas.values(), key=lambda r: r.id):
-        if replica.drain_at is None or replica.phase is not Phase.READY or replica.want is not Want.READY:
+    for replica in draft.by_id(Phase.READY):
+        if replica.drain_at is None or replica.want is not Want.READY:
             continue
         if replica.reason in ANSWERED_BY_A_CALL and called_since(draft, replica):
             draft.do(Decision(Verb.WAKE, replica.service, Reason.CALL, replica.id))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from scheduler.decision import Code, Numbers, Refusal
 from scheduler.draft import Draft
@@ -13,7 +14,7 @@ from scheduler.groups import teams, too_few, turn_of
 from scheduler.memory import start_grant
 from scheduler.n_minus_1 import homeless_share
 from scheduler.policy import Policy
-from scheduler.scores import Offer, field_of, scored
+from scheduler.scores import Offer, weigh
 from scheduler.sieve import Sieve
 from scheduler.sums import start_of, sums_on
 from scheduler.turns import waits_for
@@ -32,8 +33,7 @@ class Placement:
     numbers: Mapping[str, int | float | str]
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """One card's answer. `reached` is how far it came; a card that fits but must wait its turn has an offer too."""
 
     card: Card
@@ -119,12 +119,6 @@ def _closest(draft: Draft, service: Service, cards: list[Card]) -> Verdict:
     return _fit(draft, service, card, draft.world.hosts[card.host])
 
 
-def weigh(draft: Draft, service: Service, offers: list[Offer]) -> dict[str, dict[str, float]]:
-    """Each offer's scores, by card id."""
-    field = field_of(draft, service, offers)
-    return {o.card.id: scored(draft, service, o, field) for o in offers}
-
-
 def best(draft: Draft, service: Service, offers: list[Offer]) -> Placement:
     """The best of the cards that fit; ties go to the first id, so that a plan is reproducible."""
     scores = weigh(draft, service, offers)
@@ -136,15 +130,15 @@ def best(draft: Draft, service: Service, offers: list[Offer]) -> Placement:
 
 def _best(draft: Draft, service: Service, offers: list[Offer], scores: dict[str, dict[str, float]]) -> Offer:
     """N-1 can only lower a score: asked from the top, until nobody below can still be best."""
-    order = sorted(offers, key=lambda o: (-sum(scores[o.card.id].values()), o.card.id))
-    found, least = order[0], (float("inf"), "")
-    for offer in order:
-        of = scores[offer.card.id]
-        if least <= (-sum(of.values()), offer.card.id):
+    order = sorted([(-sum(scores[o.card.id].values()), o.card.id, i) for i, o in enumerate(offers)])
+    found, least = offers[order[0][2]], (float("inf"), "")
+    for cost, card, i in order:
+        if least <= (cost, card):
             break
-        of["n1"] = -draft.policy.score_n1 * homeless_share(draft, service, offer)
-        if (mine := (-sum(of.values()), offer.card.id)) < least:
-            found, least = offer, mine
+        of = scores[card]
+        of["n1"] = -draft.policy.score_n1 * homeless_share(draft, service, offers[i])
+        if (mine := (-sum(of.values()), card)) < least:
+            found, least = offers[i], mine
     return found
 
 

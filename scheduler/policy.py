@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from scheduler.layers import Overrides
+from scheduler.layers import NOTHING_SET, Overrides
 
 
 def number(default: float | int, unit: str, low: float, high: float, why: str) -> Any:
@@ -349,22 +349,22 @@ class Policy:
     )
 
     # What was set for pools and services, over what stands above.
-    overrides: Overrides = field(default_factory=Overrides, hash=False)
+    overrides: Overrides = field(default=NOTHING_SET, hash=False)
     _narrow: dict[tuple[str, str], Policy] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def of_pool(self, pool: str) -> Policy:
         """What holds for cards of a pool."""
-        return self.of_service("", pool)
+        return self if self.overrides is NOTHING_SET else self.of_service("", pool)
 
     def of_service(self, service: str, pool: str = "") -> Policy:
         """What holds for a service, on a card of `pool` where it is on one."""
-        if not self.overrides:
+        if self.overrides is NOTHING_SET or not self.overrides:
             return self
         known = self._narrow.get((pool, service))
         if known is None:
             values = self.overrides.of(pool, service)
             typed = {name: type(getattr(self, name))(value) for name, value in values.items()}
-            known = replace(self, **typed, overrides=Overrides()) if typed else self
+            known = replace(self, **typed, overrides=NOTHING_SET) if typed else self
             self._narrow[pool, service] = known
         return known
 

@@ -23,6 +23,8 @@ NOT_FOR_GUESSES = frozenset({RESIDENT, ELASTIC})
 
 def prefetch(draft: Draft, policy: Policy, now: float) -> None:
     """Stage: at most one start. Hosts, and the services for each, take turns by the second."""
+    if not (known := _remembered(draft)):
+        return
     hosts = [host for _, host in sorted(draft.world.hosts.items()) if _quiet(draft, host)]
     if not hosts:
         return
@@ -30,7 +32,7 @@ def prefetch(draft: Draft, policy: Policy, now: float) -> None:
     rooms = {card.id: room for card in _open_cards(draft, host) if (room := _room_mib(draft, card)) > 0}
     if not rooms:
         return
-    found = _candidates(draft, [draft.world.cards[card] for card in rooms], max(rooms.values()))
+    found = _candidates(draft, known, rooms)
     for turn in range(min(policy.prefetch_tries, len(found))):
         service, expected = found[(in_turn(now / len(hosts), len(found)) + turn) % len(found)]
         if _load(draft, service, expected, rooms):
@@ -81,21 +83,33 @@ def _room_mib(draft: Draft, card: Card) -> int:
     return room - allocatable * (HUNDRED - draft.policy.prefetch_card_pct) // HUNDRED
 
 
-def _candidates(draft: Draft, cards: list[Card], room: int) -> list[tuple[Service, Expected]]:
-    """By name: those that could fit, have no copy, and did not go within this hour."""
-    listed = frozenset().union(*(draft.pool(card.id).prefetch for card in cards))
-    limit, found = draft.policy.oversell_mixed_pct, []
-    for name in sorted(draft.world.forecasts.keys() | listed):
+def _remembered(draft: Draft) -> list[tuple[Service, Expected]]:
+    """By name: called yesterday at this hour or on a pool's list, without a copy, and not let go within this hour."""
+    listed = frozenset[str]().union(*(pool.prefetch for pool in draft.world.pools.values()))
+    now = draft.now
+    recalled = {name for name, known in draft.world.forecasts.items() if forecast.recalled(known, now)}
+    found = []
+    for name in sorted(recalled | listed):
         service, known = draft.services.get(name), draft.world.forecasts.get(name)
         if service is None or name in draft.tightened or (known is not None and not known.automatic):
             continue
-        again = known is not None and forecast.recalled(known, draft.now)
-        if not (again or name in listed) or least_start_mib(service, limit) > room or draft.of_service(name):
-            continue
-        expected = Expected(draft.now, 0.0, forecast.RECALLED if again else forecast.LISTED)
-        if not forecast.let_go(service, expected, forecast.HOUR_S):
+        expected = Expected(draft.now, 0.0, forecast.RECALLED if name in recalled else forecast.LISTED)
+        if not draft.of_service(name) and not forecast.let_go(service, expected, forecast.HOUR_S):
             found.append((service, expected))
     return found
+
+
+def _candidates(
+    draft: Draft, known: list[tuple[Service, Expected]], rooms: dict[str, int]
+) -> list[tuple[Service, Expected]]:
+    """Of those the ones that could fit into the largest of these rooms, by card, and are listed there or recalled."""
+    listed = frozenset[str]().union(*(draft.pool(card).prefetch for card in rooms))
+    limit, most = draft.policy.oversell_mixed_pct, max(rooms.values())
+    return [
+        (service, expected)
+        for service, expected in known
+        if (expected.rule == forecast.RECALLED or service.name in listed) and least_start_mib(service, limit) <= most
+    ]
 
 
 def _load(draft: Draft, service: Service, expected: Expected, rooms: dict[str, int]) -> bool:

@@ -49,19 +49,18 @@ def numbers(expected: Expected) -> dict[str, int | float | str]:
 
 def expectations(draft: Draft) -> Iterator[tuple[Service, Expected]]:
     """Services that have no copy in hand and are expected soon."""
-    resident = {s.name for s in draft.services.values() if s.resident}
-    for name in draft.world.forecasts.keys() | resident:
-        service = draft.services.get(name)
-        if service is None:
+    forecasts = draft.world.forecasts
+    for name, service in draft.services.items():
+        known = forecasts.get(name, UNKNOWN)
+        if known is UNKNOWN and not service.resident:
             continue
-        expected = _due(draft, service)
+        expected = _due(draft, service, known)
         if expected is not None and not draft.in_hand(name) and not draft.refused(name):
             yield service, expected
 
 
-def _due(draft: Draft, service: Service) -> Expected | None:
+def _due(draft: Draft, service: Service, known: Forecast) -> Expected | None:
     """Resident hours are a person's word; a forecast is heeded while it is of use and somebody pays for it."""
-    known = draft.world.forecasts.get(service.name, UNKNOWN)
     expected = None
     if service.resident:
         expected = forecast.resident_due(service, draft.policy.of_service(service.name), draft.now, known.load_s)

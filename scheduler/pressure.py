@@ -38,7 +38,7 @@ class Victim:
 
 def pressure(draft: Draft, policy: Policy, now: float) -> None:
     """Stage: from each card under pressure as few go as bring it below the relief line."""
-    for _, card in sorted(draft.world.cards.items()):
+    for card in draft.cards():
         host = draft.world.hosts.get(card.host)
         if under_pressure(card, policy) and not silent(host, policy, now):
             _relieve(draft, card)

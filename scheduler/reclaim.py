@@ -15,15 +15,29 @@ from scheduler.world import Phase, Replica, Service, Tier, Want
 
 def reclaim(draft: Draft, policy: Policy, now: float) -> None:
     """Stage: notices for idleness, drains of surplus copies."""
-    for replica in sorted(draft.replicas.values(), key=lambda r: r.id):
-        service = draft.services.get(replica.service)
-        if service is None or not may_be_asked(draft, replica):
+    services = draft.services
+    for replica in draft.by_id(Phase.READY):
+        service = services.get(replica.service)
+        if service is None or replica.drain_at is not None:
             continue
+        idle = replica.in_flight == 0 and _idle(draft, replica, service)
+        if not (idle or _crowded(draft, service)) or not may_be_asked(draft, replica):
+            continue  # nearly all
         if _surplus(draft, replica, service):
             numbers: Numbers = {"ready": len(draft.staying(service.name)), "max_replicas": service.max_replicas}
             draft.do(Decision(Verb.DRAIN, service.name, Reason.SURPLUS, replica.id, numbers=numbers))
-        elif idle_s(draft, replica, service) >= idle_limit_s(draft.rules_of(replica), replica, service):
+        elif idle:
             _notice(draft, replica, service)
+
+
+def _idle(draft: Draft, replica: Replica, service: Service) -> bool:
+    """For long enough to be asked?"""
+    return idle_s(draft, replica, service) >= idle_limit_s(draft.rules_of(replica), replica, service)
+
+
+def _crowded(draft: Draft, service: Service) -> bool:
+    """Has it more copies than it may have, whatever they do?"""
+    return draft.copies(service.name) > max(service.max_replicas, service.min_replicas)
 
 
 def idle_limit_s(policy: Policy, replica: Replica, service: Service) -> int:
@@ -56,7 +70,7 @@ def _surplus(draft: Draft, replica: Replica, service: Service) -> bool:
     if service.name in draft.tightened:  # announced ahead by the stage before
         return False
     most = max(service.max_replicas, service.min_replicas)
-    if draft.copies(service.name) <= most or len(staying := draft.staying(service.name)) <= most:
+    if not _crowded(draft, service) or len(staying := draft.staying(service.name)) <= most:
         return False
     if why_kept(draft, replica) == WHITELISTED:
         return False

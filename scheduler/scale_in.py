@@ -18,7 +18,8 @@ from scheduler.world import Replica, Service
 
 def scale_in(draft: Draft, policy: Policy, now: float) -> None:
     """Stage: services whose load was low for long go down to what it needs."""
-    for service in sorted((s for s in draft.services.values() if _too_many(s, policy, now)), key=lambda s: s.name):
+    scaled = [s for s in draft.services.values() if s.scaling is not None and _too_many(s, policy, now)]
+    for service in sorted(scaled, key=lambda s: s.name):
         known, own = service.scaling, policy.of_service(service.name)
         if known is None or not _settled(draft, service, known):
             continue

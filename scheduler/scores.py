@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from scheduler.draft import Draft
 from scheduler.memory import HUNDRED, Book, awake_count, room_mib
@@ -11,8 +12,7 @@ from scheduler.pools import ELASTIC
 from scheduler.world import Card, Phase, Profile, Replica, Service
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(NamedTuple):
     """A card that fits, with its ledger before the newcomer and the KV MiB it would grant."""
 
     card: Card
@@ -33,10 +33,7 @@ class Field:
 Score = Callable[[Draft, Service, Offer, Field], float]
 
 WEEK_S = 7 * 86400
-GOOD_PAIRS = frozenset({frozenset({Profile.ONLINE, Profile.LOWFREQ}), frozenset({Profile.BATCH})})
-BAD_PAIR = frozenset({Profile.ONLINE})
 LOADED = (Phase.STARTING, Phase.READY, Phase.DRAINING, Phase.ASLEEP)
-NIGHT_PAIR = frozenset({Profile.ONLINE, Profile.BATCH})
 
 
 def fragmentation(draft: Draft, service: Service, offer: Offer, field: Field) -> float:
@@ -65,12 +62,18 @@ def profile(draft: Draft, service: Service, offer: Offer, field: Field) -> float
 def company(draft: Draft, service: Service, others: Iterable[Service]) -> float:
     """What a service gains, or loses, beside these: -1 to 1. Beside batch an online one is slowed at night alone."""
     own = peaks(draft, service)
-    pairs = {frozenset({own, peaks(draft, other)}) for other in others}
-    if BAD_PAIR in pairs:
-        return -1.0
-    if NIGHT_PAIR in pairs:
-        return -0.5
-    return 1.0 if pairs & GOOD_PAIRS else 0.0
+    gains = [_pair(own, peaks(draft, other)) for other in others]
+    least = min(gains, default=0.0)
+    return least if least < 0 else max(gains, default=0.0)
+
+
+def _pair(one: Profile, other: Profile) -> float:
+    """Two online ones cost most, online beside batch less; online beside lowfreq, and batch beside batch, gain."""
+    if one is other:
+        return -1.0 if one is Profile.ONLINE else float(one is Profile.BATCH)
+    if one is Profile.LOWFREQ or other is Profile.LOWFREQ:
+        return float(one is Profile.ONLINE or other is Profile.ONLINE)
+    return -0.5
 
 
 def peaks(draft: Draft, service: Service) -> Profile:
@@ -122,10 +125,14 @@ SCORES: dict[str, Score] = {
     "score_near": near,
     "score_lent": lent,
 }
+#: The same of every card of a host that has the same price and pool.
+BY_PLACE = frozenset({price, spread, local, near, lent})
 
 
-#: (name, field of the policy that weighs it, score)
-WEIGHED = [(weight.removeprefix("score_"), weight, score) for weight, score in SCORES.items()]
+#: (name, field of the policy that weighs it, score); first what each card is asked for itself
+Weighed = list[tuple[str, str, Score]]
+BY_CARD_WEIGHED: Weighed = [(n.removeprefix("score_"), n, s) for n, s in SCORES.items() if s not in BY_PLACE]
+BY_PLACE_WEIGHED: Weighed = [(n.removeprefix("score_"), n, s) for n, s in SCORES.items() if s in BY_PLACE]
 
 
 def field_of(draft: Draft, service: Service, offers: list[Offer]) -> Field:
@@ -146,5 +153,27 @@ def _under(draft: Draft, replicas: Iterable[Replica]) -> frozenset[str]:
 
 def scored(draft: Draft, service: Service, offer: Offer, field: Field) -> dict[str, float]:
     """Each score of an offer, weighed."""
+    return _weighed(BY_CARD_WEIGHED, draft, service, offer, field) | by_place(draft, service, offer, field)
+
+
+def by_place(draft: Draft, service: Service, offer: Offer, field: Field) -> dict[str, float]:
+    """Those of its host, price and pool."""
+    return _weighed(BY_PLACE_WEIGHED, draft, service, offer, field)
+
+
+def _weighed(scores: Weighed, draft: Draft, service: Service, offer: Offer, field: Field) -> dict[str, float]:
     policy = draft.policy
-    return {name: getattr(policy, weight) * score(draft, service, offer, field) for name, weight, score in WEIGHED}
+    return {name: getattr(policy, weight) * score(draft, service, offer, field) for name, weight, score in scores}
+
+
+def weigh(draft: Draft, service: Service, offers: list[Offer]) -> dict[str, dict[str, float]]:
+    """Each offer's scores, by card id; what is the same of all cards of a place is worked out once."""
+    field, found = field_of(draft, service, offers), {}
+    places: dict[tuple[str, int, str], dict[str, float]] = {}
+    for offer in offers:
+        card = offer.card
+        place = card.host, card.price_fen_h, card.pool
+        if place not in places:
+            places[place] = by_place(draft, service, offer, field)
+        found[card.id] = _weighed(BY_CARD_WEIGHED, draft, service, offer, field) | places[place]
+    return found

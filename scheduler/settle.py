@@ -14,7 +14,7 @@ from scheduler.world import Phase, Replica, Tier, Want
 
 def settle(draft: Draft, policy: Policy, now: float) -> None:
     """Stage: the next step of each draining replica and of each sleeper that nobody can need."""
-    for replica in sorted(draft.replicas.values(), key=lambda r: r.id):
+    for replica in draft.by_id(Phase.DRAINING, Phase.ASLEEP):
         if draft.silent(replica):
             continue
         if replica.phase is Phase.DRAINING and replica.want is Want.DRAINED:
@@ -80,7 +80,10 @@ def _promise_needs_all(draft: Draft, replica: Replica) -> bool:
 def _asleep(draft: Draft, replica: Replica) -> None:
     """A sleeper beyond max_replicas: it was started elsewhere because it could not wake here."""
     service = draft.services.get(replica.service)
-    if service is None or len(draft.staying(replica.service)) < max(service.max_replicas, 1):
+    if service is None:
+        return
+    most = max(service.max_replicas, 1)
+    if draft.copies(service.name) <= most or len(draft.staying(service.name)) < most:  # it is a copy itself
         return
     if not any(draft.busy(card, but=replica.id) for card in replica.cards):
         draft.do(Decision(Verb.STOP, replica.service, Reason.SURPLUS, replica.id))

@@ -114,29 +114,20 @@ def sums_of(book: Book) -> Sums | None:
     room = allocatable_mib(book)
     if room is None:
         return None
-    parts = [part_of(seat, book.policy) for seat in book.seats]
-    empty = Sums(room + book.releasing_mib, 0, 0, 0, 0)
-    return Sums(
-        empty.room_mib - sum(p.room_mib for p in parts),
-        sum(p.caps_mib for p in parts),
-        sum(p.granted_mib for p in parts),
-        sum(p.awake for p in parts),
-        sum(p.mixed for p in parts),
-    )
+    held, caps, granted, awake, mixed = book.taken
+    return Sums(room + book.releasing_mib - held, caps, granted, awake, mixed)
 
 
 def sums_on(draft: Draft) -> Mapping[str, Sums]:
-    """Each card as it is, by id; `mixed` only says whether there are any.
-
-    One that cannot be measured has less room than anything needs.
-    """
+    """Each card as it is, by id. One that cannot be measured has less room than anything needs."""
     return draft.table(_sums_now, of_book=True)
 
 
 def _sums_now(draft: Draft, card: str) -> Sums:
     book = draft.book(card)
     room = -HUNDRED * book.card.total_mib if book.room_mib is None else book.room_mib
-    return Sums(room, *book.kv_sums, book.awake, int(not book.online))
+    _, caps, granted, awake, mixed = book.taken
+    return Sums(room, caps, granted, awake, mixed)
 
 
 def part_of(seat: Seat, policy: Policy) -> Sums:

@@ -5,6 +5,8 @@ A load with waiters, or one that an operator insists on, is never slowed.
 
 from __future__ import annotations
 
+from math import inf
+
 from scheduler.decision import Code, Decision, Numbers, Reason, Refusal, Verb
 from scheduler.draft import Draft
 from scheduler.policy import Policy
@@ -17,8 +19,8 @@ AHEAD = frozenset({Reason.FORECAST, Reason.OPERATOR})
 
 def throttle(draft: Draft, policy: Policy, now: float) -> None:
     """Stage: calls off each preload beside which a neighbour's disturbance rose."""
-    for replica in sorted(draft.replicas.values(), key=lambda r: r.id):
-        if replica.phase is not Phase.STARTING or replica.want is not Want.READY or not _patient(draft, replica):
+    for replica in draft.by_id(Phase.STARTING):
+        if replica.want is not Want.READY or not _patient(draft, replica):
             continue
         if now - replica.since < policy.throttle_after_s or draft.silent(replica):
             continue
@@ -46,16 +48,22 @@ def disturbed(draft: Draft, card: str) -> Numbers | None:
     return {"neighbour": worst.service, "disturbance_pct": round(worst.disturbance_pct or 0.0, 1)}
 
 
+def _called_off_s(draft: Draft, host: str) -> float:
+    """How long nothing begins there since a preload was called off on one of its cards; 0 or less: it may."""
+    if not draft.world.throttled:
+        return 0.0
+    cards = draft.cards_of(host)
+    last = max((t.at for t in draft.world.throttled if t.card in cards), default=-inf)
+    return last + draft.policy.throttle_pause_s - draft.now
+
+
 def throttled(draft: Draft, card: Card) -> Refusal | None:
     """Why a load that nobody waits for may not begin on this card now; None: it may.
 
     While a neighbour is disturbed on a card of the host that loads (loads share storage and bus), and for a while
     after one was called off there: else it would begin and end in turn.
     """
-    pause_s = draft.policy.throttle_pause_s
-    cards = draft.cards_of(card.host)
-    last = max((t.at for t in draft.world.throttled if t.card in cards), default=None)
-    if last is not None and (rest_s := last + pause_s - draft.now) > 0:
+    if (rest_s := _called_off_s(draft, card.host)) > 0:
         return Refusal(Code.THROTTLED, {"card": card.id, "host": card.host, "retry_after_s": rest_s})
     loading = {c for r in draft.loading_on(card.host) for c in r.cards}
     for one in sorted({card.id} | loading):

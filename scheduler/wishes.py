@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from scheduler.decision import CONVENIENCE, Reason
 from scheduler.draft import Draft
+from scheduler.facts import not_lost
 from scheduler.pools import resident_only
 from scheduler.scaling import SCALE_OUT, wanted
 from scheduler.world import Act, Order, Phase, Service, Tier, Want
@@ -85,7 +86,8 @@ def resident(service: Service, now: float) -> bool:
 
 def _on_lost_hosts(draft: Draft) -> set[str]:
     """Services that have a copy there, as this plan began: most of a thousand have none."""
-    return {r.service for r in draft.world.replicas.values() if draft.lost(r)}
+    there = draft.fact(not_lost)
+    return {r.service for r in draft.world.replicas.values() if not r.cards or r.cards[0] not in there}
 
 
 def _lost(draft: Draft, service: Service) -> bool:
@@ -94,14 +96,14 @@ def _lost(draft: Draft, service: Service) -> bool:
 
 def needs(draft: Draft, service: Service) -> list[tuple[int, Reason]]:
     """(ready copies, reason) of each thing that asks for the service; callers first."""
-    asked = []
+    asked, lost = [], draft.fact(_on_lost_hosts)
     if waited_for(service, draft.now):
         asked.append((1, Reason.HOLD))
-    if asked_for(draft, service):
+    if service.wished_at is not None and asked_for(draft, service):
         asked.append((1, Reason.OPERATOR))
     if draft.world.orders and (copies := ordered(draft, service)):
         asked.append((copies, Reason.OPERATOR))
-    if service.name in draft.fact(_on_lost_hosts) and _lost(draft, service):
+    if lost and service.name in lost and _lost(draft, service):
         asked.append((max(1, service.min_replicas), Reason.REBUILD))
     if draft.world.evictions and (copies := evicted(draft, service)):
         asked.append((copies, Reason.REBUILD))
