@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 
 from scheduler.draft import Draft
@@ -18,6 +17,7 @@ from scheduler.signals import look
 from scheduler.simulation import gate, learning, machines, night, recording
 from scheduler.simulation.copies import Copy
 from scheduler.simulation.measures import Measures
+from scheduler.simulation.rows import changed
 from scheduler.simulation.state import NEVER, Farm, Planner, wanted_ready
 from scheduler.simulation.trace import Call, Machine, Trace
 from scheduler.world import Phase, Service, World
@@ -117,16 +117,17 @@ def _timer(farm: Farm) -> None:
 
 def _look(farm: Farm, service: Service) -> str:
     """A look at the load of a service that may scale: a signal, more copies than it must have, or nothing to plan."""
-    own = [c for c in farm.desks[service.name].routed if c.seen.phase is Phase.READY]
+    desk = farm.desks[service.name]
+    own = [c for c in desk.routed if c.seen.phase is Phase.READY]
     farm.dirty.add(service.name)
-    first = sorted(s for at, s in farm.desks[service.name].first_tokens if at >= farm.now - gate.WINDOW_S)
-    p99 = 1000 * first[int(0.99 * len(first))] if len(first) >= LEAST_SAMPLES else None
-    running, queued = sum(c.running for c in own), sum(len(c.queue) for c in own)
-    waiting = queued + len(farm.desks[service.name].held)
-    seen = replace(service, p99_ms=p99, p99_samples=len(first), running=running, waiting=waiting)
-    copies = counted(c.seen for c in farm.copies.values() if c.seen.service == service.name)
+    oldest = farm.now - gate.WINDOW_S
+    first = [s for at, s in desk.first_tokens if at >= oldest]
+    p99 = 1000 * sorted(first)[int(0.99 * len(first))] if len(first) >= LEAST_SAMPLES else None
+    running, queued = sum([c.running for c in own]), sum([len(c.queue) for c in own])
+    seen = changed(service, p99_ms=p99, p99_samples=len(first), running=running, waiting=queued + len(desk.held))
+    copies = counted([c.seen for c in farm.of_service[service.name]])
     known = look(seen, copies, farm.policy, farm.now)
-    farm.services[service.name] = replace(seen, scaling=known)
+    farm.services[service.name] = changed(seen, scaling=known)
     if known.over >= farm.policy.scale_looks:
         return SIGNAL
     return MANY if copies.live > max(1, service.min_replicas) else ""
@@ -134,17 +135,19 @@ def _look(farm: Farm, service: Service) -> str:
 
 def _time_is_up(farm: Farm) -> bool:
     """Has somebody been idle for long enough, or is a load due for what is expected?"""
-    if any(_idle(farm, c) and farm.now - farm.looked.get(c.seen.id, 0.0) > LOOK_AGAIN_S for c in farm.copies.values()):
+    oldest, looked = farm.now - LOOK_AGAIN_S, farm.looked
+    if any(looked.get(number, 0.0) < oldest and _idle(farm, copy) for number, copy in farm.copies.items()):
         return True
     return any(_preload_due(farm, name) for name in farm.forecasts)
 
 
 def _idle(farm: Farm, copy: Copy) -> bool:
-    if copy.in_flight or not wanted_ready(copy) or copy.seen.drain_at is not None:
+    seen = copy.seen
+    if copy.running or copy.queue or seen.drain_at is not None or not wanted_ready(copy):
         return False
-    used = max(copy.last_call_at or 0.0, copy.seen.loaded_at or copy.seen.since)
-    service = farm.services[copy.seen.service]
-    return farm.now - used >= idle_limit_s(farm.policy.of_service(service.name), copy.seen, service)
+    used = max(copy.last_call_at or 0.0, seen.loaded_at or seen.since)
+    service = farm.services[seen.service]
+    return farm.now - used >= idle_limit_s(farm.policy.of_service(service.name), seen, service)
 
 
 def _preload_due(farm: Farm, name: str) -> bool:

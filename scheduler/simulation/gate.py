@@ -27,7 +27,7 @@ def arrive(farm: Farm, call: Call) -> None:
     _count(farm, desk)
     farm.dirty.add(call.service)
     if desk.routed:
-        admit(farm, min(desk.routed, key=_load), call, farm.now)
+        admit(farm, min(desk.routed, key=_load) if len(desk.routed) > 1 else desk.routed[0], call, farm.now)
         return
     desk.held.append((call, farm.now))
     desk.held_streams += call.stream

@@ -7,10 +7,13 @@ slices the processes on a card take turns, so with `b` the busy share of each ne
 
 from __future__ import annotations
 
+from functools import cache
+
 DECODE_FLOOR = 0.3
 LOADING = 0.2
 
 
+@cache
 def busy_share(running: int, most: int) -> float:
     """Share of the card's time that an engine with `running` of at most `most` calls wants, 0..1."""
     if running == 0:

@@ -157,6 +157,7 @@ def _gone(farm: Farm, copy: Copy, life: int) -> None:
 
 def remove(farm: Farm, copy: Copy) -> None:
     del farm.copies[copy.seen.id]
+    farm.of_service[copy.seen.service].remove(copy)
     for card in copy.seen.cards:
         farm.on_card[card].remove(copy)
 
@@ -178,7 +179,7 @@ def watch(farm: Farm, cards: set[str]) -> None:
 
 def grow(farm: Farm, growth: Growth) -> None:
     """The copy with most calls holds more than its claim for a while; where the card has no more, it is killed."""
-    copies = [c for c in farm.copies.values() if c.seen.service == growth.service and c.seen.phase is Phase.READY]
+    copies = [c for c in farm.of_service[growth.service] if c.seen.phase is Phase.READY]
     if not copies:
         return
     copy = max(copies, key=lambda c: (c.in_flight, -c.seen.id))

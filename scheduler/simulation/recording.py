@@ -58,6 +58,7 @@ def _new(farm: Farm, decision: Decision) -> None:
 
 def add(farm: Farm, copy: Copy) -> None:
     farm.copies[copy.seen.id] = copy
+    farm.of_service[copy.seen.service].append(copy)
     for card in copy.seen.cards:
         farm.on_card[card].append(copy)
 

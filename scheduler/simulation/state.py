@@ -14,6 +14,7 @@ from scheduler.policy import Policy
 from scheduler.pressed import samples_after
 from scheduler.simulation.copies import Copy
 from scheduler.simulation.measures import Measures
+from scheduler.simulation.rows import changed
 from scheduler.simulation.trace import Call, Machine
 from scheduler.world import Demand, Eviction, LoadTimes, Phase, Pool, Service, Swap, Want, World
 
@@ -51,6 +52,7 @@ class Farm:
     began: float
     copies: dict[int, Copy] = field(default_factory=dict)
     on_card: dict[str, list[Copy]] = field(default_factory=lambda: defaultdict(list))
+    of_service: dict[str, list[Copy]] = field(default_factory=lambda: defaultdict(list))
     desks: dict[str, Desk] = field(default_factory=lambda: defaultdict(Desk))
     services: dict[str, Service] = field(default_factory=dict)
     measures: Measures = field(default_factory=Measures)
@@ -92,7 +94,7 @@ class Farm:
 
     def change(self, copy: Copy, **fields: Any) -> None:
         """What the planner sees of a copy is different from here on."""
-        copy.seen = replace(copy.seen, **fields)
+        copy.seen = changed(copy.seen, **fields)
 
     def rate(self, copy: Copy) -> None:
         """The share of its cards' time that a copy wants may have changed."""
@@ -112,7 +114,8 @@ class Farm:
 
     def neighbours_busy(self, copy: Copy) -> float:
         """On the card where most is going on."""
-        return max(self.busy[card] for card in copy.seen.cards) - copy.busy
+        cards = copy.seen.cards
+        return (self.busy[cards[0]] if len(cards) == 1 else max(self.busy[card] for card in cards)) - copy.busy
 
     def used_mib(self, card: str) -> int:
         """As the driver shows it."""
@@ -135,7 +138,7 @@ class Farm:
         self.evictions = [e for e in self.evictions if self.now - e.at <= window]
         return replace(
             self.world,
-            hosts={name: replace(host, seen_at=self.now) for name, host in self.world.hosts.items()},
+            hosts={name: changed(host, seen_at=self.now) for name, host in self.world.hosts.items()},
             services=self.services,
             replicas={number: copy.seen for number, copy in self.copies.items()},
             pools=self._pools(),
@@ -150,11 +153,12 @@ class Farm:
 
     def sample(self, cards: set[str]) -> None:
         """Hosts look at these cards' memory."""
-        changed = {}
+        looked_at = {}
         for name in cards:
-            card = replace(self.world.cards[name], unavailable_mib=self.used_mib(name))
-            changed[name] = replace(card, pressed_samples=samples_after(card, card.pressed_samples, self.policy))
-        self.world = replace(self.world, cards={**self.world.cards, **changed})
+            card = changed(self.world.cards[name], unavailable_mib=self.used_mib(name))
+            samples = samples_after(card, card.pressed_samples, self.policy)
+            looked_at[name] = card if samples == card.pressed_samples else changed(card, pressed_samples=samples)
+        self.world = replace(self.world, cards={**self.world.cards, **looked_at})
 
     def _traffic(self, copy: Copy) -> None:
         if copy.seen.phase in (Phase.READY, Phase.DRAINING):
@@ -170,16 +174,16 @@ class Farm:
         desk, service = self.desks[name], self.services[name]
         ready = [copy for copy in desk.routed if copy.seen.phase is Phase.READY]
         held_since = desk.held[0][1] if desk.held else None
-        self.services[name] = replace(
+        self.services[name] = changed(
             service,
             demand=Demand(len(desk.held), desk.held_streams, held_since, desk.last_call_at, service.demand.calls_7d),
-            running=sum(copy.running for copy in ready),
-            waiting=len(desk.held) + sum(len(copy.queue) for copy in ready),
+            running=sum([copy.running for copy in ready]),
+            waiting=len(desk.held) + sum([len(copy.queue) for copy in ready]),
         )
 
     def _pools(self) -> dict[str, Pool]:
         known = self.world.pools or {c.pool: Pool(c.pool) for c in self.world.cards.values()}
-        return {n: replace(p, refused_at=self.refused_at.get(n, p.refused_at)) for n, p in known.items()}
+        return {n: changed(p, refused_at=self.refused_at.get(n, p.refused_at)) for n, p in known.items()}
 
 
 def site_day(farm: Farm) -> int:
