@@ -142,12 +142,13 @@ def main() -> None:
     django.setup()
     from django.core.management import call_command
 
-    from console import wire
+    from console import state, wire
     from console.accounts.models import Tenant, User
     from console.board import publish
     from console.catalog.models import Replica
     from console.fleet.models import Card, Host
     from console.requests import course
+    from scheduler.planner import plan
     from tests.console import addresses, rows
 
     def populate(home: str) -> bool:
@@ -181,8 +182,18 @@ def main() -> None:
         """The requests tick of a day to come: how many began or ended."""
         return course.run(rows.moment(days * 86400))
 
+    def planned(name: str, days: float) -> list[str]:
+        """What the planner would do with a service on a day to come, were all reports of that day fresh and it idle."""
+        then = rows.moment(days * 86400)
+        rows.report_all(-days * 86400)
+        seen = state.world(then.timestamp(), wire.Gateways(known=True))
+        rows.report_all()
+        decisions = plan(seen, state.policy(), then.timestamp())
+        return [one.verb.value for one in decisions if one.service == name and one.refusal is None]
+
     verbs = {
         "later": later,
+        "planned": planned,
         "populate": populate,
         "publish": publish,
         "beat": beat,
