@@ -5,7 +5,6 @@ Ordered from what never changes to what passes by itself, so that the last one r
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
 
 from scheduler import two_hosts
@@ -13,9 +12,10 @@ from scheduler.decision import Code, Numbers, Refusal
 from scheduler.draft import Draft
 from scheduler.elastic import ELASTIC, elastic_fits
 from scheduler.hosts import lost, silence_s, silent
-from scheduler.memory import awake_count, held_mib, least_start_mib
+from scheduler.memory import awake_count
 from scheduler.pools import may_enter
 from scheduler.pressed import no_newcomers
+from scheduler.quota import no_start
 from scheduler.world import Card, Host, Service
 
 Filter = Callable[[Draft, Service, Card, Host], Refusal | None]
@@ -118,26 +118,9 @@ def measured(draft: Draft, service: Service, card: Card, host: Host) -> Refusal 
     return Refusal(Code.UNMEASURED, {"card": card.id}) if card.unavailable_mib is None else None
 
 
-def _by_tenant(draft: Draft) -> dict[str, list[str]]:
-    """Names of services."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for service in draft.services.values():
-        found[service.tenant].append(service.name)
-    return found
-
-
 def quota(draft: Draft, service: Service, card: Card, host: Host) -> Refusal | None:
-    """What the tenant's replicas hold, and the least this one would."""
-    limit = draft.world.quotas.get(service.tenant)
-    if limit is None:
-        return None
-    held = least_start_mib(service, draft.policy.oversell_mixed_pct) * service.cards_per_replica
-    for name in draft.fact(_by_tenant)[service.tenant]:
-        owner = draft.services[name]
-        held += sum(held_mib(r, owner, draft.policy) * len(r.cards) for r in draft.of_service(name))
-    if held > limit:
-        return Refusal(Code.QUOTA_EXCEEDED, {"quota_mib": limit, "over_mib": held - limit, "tenant": service.tenant})
-    return None
+    """What its tenant may hold of the card's pool, and what this copy would bring it to."""
+    return no_start(draft, service, card.pool)
 
 
 def failed_here(draft: Draft, service: Service, card: Card, host: Host) -> Refusal | None:

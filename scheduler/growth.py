@@ -17,6 +17,7 @@ from scheduler.memory import short_of_cap, wake_fits
 from scheduler.placement import TURN, Openings, Placement, Verdict, choose, nearest, nearest_of, openings, verdicts
 from scheduler.policy import Policy
 from scheduler.pressed import no_newcomers
+from scheduler.quota import no_wake
 from scheduler.room import give_back, make_room
 from scheduler.throttle import AHEAD, throttled
 from scheduler.turns import rest_s, waits_for
@@ -119,6 +120,8 @@ def _may_wake_on(draft: Draft, sleeper: Replica, card: Card) -> bool:
 
 
 def _wake_here(draft: Draft, wish: Wish, sleeper: Replica, cards: list[Card]) -> Refusal | None:
+    if (beyond := no_wake(draft, sleeper, wish.service)) is not None:
+        return beyond
     books = [draft.book(card.id) for card in cards]
     refused = next((why for book in books if (why := wake_fits(book, sleeper, wish.service)) is not None), None)
     if refused is not None:

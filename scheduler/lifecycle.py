@@ -51,6 +51,15 @@ def moving(replica: Replica) -> bool:
     return replica.phase is Phase.ASLEEP and replica.want is Want.STOPPED
 
 
+def goes_by(replica: Replica, at: float) -> bool:
+    """Is it leaving, or under a notice that is due by then?"""
+    if replica.phase is Phase.READY:
+        return replica.want is Want.READY and replica.drain_at is not None and replica.drain_at <= at
+    if replica.phase is Phase.ASLEEP:
+        return replica.want is Want.STOPPED
+    return replica.awake and replica.want is not Want.READY
+
+
 def seen_phase(want: Want, attempt: int, phase: Phase, phase_attempt: int) -> Phase:
     """The phase that counts: what the host reported, read against what it was told since.
 

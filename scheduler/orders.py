@@ -16,6 +16,7 @@ from scheduler.lifecycle import legal
 from scheduler.memory import wake_fits
 from scheduler.policy import Policy
 from scheduler.pressed import no_newcomers
+from scheduler.quota import no_wake
 from scheduler.turns import waits_for
 from scheduler.world import Act, Order, Phase, Replica, Want
 
@@ -178,6 +179,7 @@ def _no_waking_on(draft: Draft, sleeper: Replica, card_id: str) -> Refusal | Non
     if card.cordoned:
         return Refusal(Code.CORDONED, {"card": card.id})
     pressed = no_newcomers(card, draft.policy)
+    pressed = pressed or no_wake(draft, sleeper, service)
     return pressed or wake_fits(draft.book(card.id), sleeper, service) or waits_for(draft, card)
 
 

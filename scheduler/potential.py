@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from scheduler.draft import Draft
+from scheduler.lifecycle import goes_by
 from scheduler.memory import held_mib
 from scheduler.sleep import may_sleep
 from scheduler.sums import Sums, part_asleep, part_of, sums_of
@@ -137,12 +138,4 @@ def falls_asleep(draft: Draft, replica: Replica) -> bool:
 def _leaving(draft: Draft, on: Iterable[Replica]) -> tuple[Replica, ...]:
     """Those on the card who go anyway, and soon."""
     soon = draft.now + draft.policy.grace_room_s
-    return tuple(r for r in on if _goes(r, soon))
-
-
-def _goes(replica: Replica, soon: float) -> bool:
-    if replica.phase is Phase.READY:
-        return replica.want is Want.READY and replica.drain_at is not None and replica.drain_at <= soon
-    if replica.phase is Phase.ASLEEP:
-        return replica.want is Want.STOPPED
-    return replica.awake and replica.want is not Want.READY
+    return tuple(r for r in on if goes_by(r, soon))

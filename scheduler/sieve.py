@@ -38,6 +38,7 @@ from scheduler.filters import (
     tenants_apart,
     weights,
 )
+from scheduler.quota import limited
 from scheduler.world import Card, Host, Service
 
 Kind = tuple[str, float, frozenset[str], bool, bool]
@@ -92,7 +93,7 @@ LETS_ALL: dict[Filter, Callable[[Draft, Service], bool]] = {
     elastic: lambda draft, service: not draft.fact(_some_elastic),
     image: lambda draft, service: draft.fact(_images_everywhere),
     weights: lambda draft, service: draft.fact(_weights_everywhere),
-    quota: lambda draft, service: service.tenant not in draft.world.quotas,
+    quota: lambda draft, service: not limited(draft, service.tenant),
     tenants_apart: lambda draft, service: not draft.fact(_some_apart),
     on_two_hosts: lambda draft, service: not two_hosts.bound(service),
 }

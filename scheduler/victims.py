@@ -10,6 +10,7 @@ from scheduler.decision import Reason
 from scheduler.draft import Draft
 from scheduler.kept import why_kept
 from scheduler.notices import last_call_at
+from scheduler.quota import Right, right_of
 from scheduler.wishes import needs, waited_for
 from scheduler.world import Phase, Replica, Service, Want
 
@@ -61,7 +62,20 @@ class Candidate:
 def victims(draft: Draft, card: str, caller: Service) -> list[Victim]:
     """All on the card that could go for the caller, first to go first."""
     each = candidates(draft, card)
-    return [_victim(draft, c, caller) for c in each if _goes_for(c, caller) or _soon_idle(draft, c, caller)]
+    right = right_of(draft, caller, card)
+    if right is None:
+        return [_victim(draft, c, caller) for c in each if _may_go_for(draft, c, caller)]
+    owing = right.owing(c.replica for c in each)
+    able = [c for c in each if c.replica.id in owing or (_may_go_for(draft, c, caller) and not _spared(right, c))]
+    return [_victim(draft, c, caller, owes=c.replica.id in owing) for c in able]
+
+
+def _may_go_for(draft: Draft, candidate: Candidate, caller: Service) -> bool:
+    return _goes_for(candidate, caller) or _soon_idle(draft, candidate, caller)
+
+
+def _spared(right: Right, candidate: Candidate) -> bool:
+    return candidate.kind is Kind.IN_USE and right.spares(candidate.replica)
 
 
 def candidates(draft: Draft, card: str) -> list[Candidate]:
@@ -118,14 +132,14 @@ def _answered_by(draft: Draft, candidate: Candidate, caller: Service) -> float:
     return since + candidate.answer_s + draft.rules_of(candidate.replica).grace_room_s
 
 
-def _victim(draft: Draft, candidate: Candidate, caller: Service) -> Victim:
+def _victim(draft: Draft, candidate: Candidate, caller: Service, *, owes: bool = False) -> Victim:
     """With the rest of its minimum stay, of the pair's last swap, and of a call so recent that the next is near.
 
-    The last is for equals only: a caller of higher priority would take it in use. An equal in use is waited for: it
-    goes as an idle one, once it is.
+    The last is for equals only: a caller of higher priority, or who was promised what it sits on, would take it in
+    use. An equal in use is waited for: it goes as an idle one, once it is.
     """
     kind, until = candidate.kind, candidate.stays_until
-    if candidate.priority >= caller.priority:
+    if candidate.priority >= caller.priority and not owes:
         until = max(until, candidate.near_until)
         if kind is Kind.IN_USE:
             kind, until = Kind.IDLE, max(until, _answered_by(draft, candidate, caller))

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from scheduler.allotment import Quota as Quota
+from scheduler.allotment import Quotas
 from scheduler.expectation import Forecast as Forecast
 from scheduler.looks import Scaling
 from scheduler.move import Move
@@ -289,7 +291,7 @@ class World:
     evictions: tuple[Eviction, ...] = ()  # of late, oldest first
     throttled: tuple[Throttled, ...] = ()  # of late, oldest first
     site_minute: int | None = None  # of the day, site time; None: unknown, and no rule of day and night applies
-    quotas: Mapping[str, int] = field(default_factory=dict)  # tenant: MiB its replicas may hold; absent: no limit
+    quotas: Quotas = field(default_factory=dict)
     orders: tuple[Order, ...] = ()  # open ones, oldest first
     budgets: tuple[Budget, ...] = ()  # card budgets of this month
     forecasts: Mapping[str, Forecast] = field(default_factory=dict)  # by service; absent: nothing is known

@@ -92,7 +92,7 @@ REFUSALS: dict[str, Any] = {
     Code.BACK_OFF: gettext_lazy("上次失败，稍后再试"),
     Code.LOAD_FAILED: gettext_lazy("多次装载失败"),
     Code.MAX_REPLICAS: gettext_lazy("实例已到业务的上限"),
-    Code.QUOTA_EXCEEDED: gettext_lazy("超出额度"),
+    Code.QUOTA_EXCEEDED: gettext_lazy("超出公司的配额"),
     Code.FROZEN: gettext_lazy("多台主机同时失联，暂不移动"),
     Code.NOT_NOW: gettext_lazy("正在腾显存"),
     Code.ALREADY_SO: gettext_lazy("已经是这样"),
@@ -122,6 +122,11 @@ OTHERS_NAMED = {"room_for": gettext_lazy("让给%(who)s"), "neighbour": gettext_
 #: Numbers people understand, by key; what is not here stays in the row and its export.
 NUMBERS = {
     "short_mib": gettext_lazy("差 %(n)s MiB"),
+    "needed_mib": gettext_lazy("保证或可借再多 %(n)s MiB 才够"),
+    "asked_mib": gettext_lazy("要 %(n)s MiB"),
+    "holds_mib": gettext_lazy("已占 %(n)s MiB"),
+    "guaranteed_mib": gettext_lazy("保证 %(n)s MiB"),
+    "borrowable_mib": gettext_lazy("可借 %(n)s MiB"),
     "room_mib": gettext_lazy("余 %(n)s MiB"),
     "frees_mib": gettext_lazy("可还 %(n)s MiB"),
     "freed_mib": gettext_lazy("已还 %(n)s MiB"),

@@ -20,7 +20,7 @@ from scheduler.sieve import Sieve
 from scheduler.sums import start_of, sums_of, sums_on, wake_of
 from scheduler.victims import candidates
 from scheduler.ways import Ask, Rooms
-from scheduler.world import Card, Phase, Pool, Swap, World
+from scheduler.world import Card, Phase, Pool, Quota, Swap, World
 from tests.properties.test_plan import MANY
 from tests.properties.worlds import any_world
 from tests.scheduler.build import NOW, POLICY
@@ -43,7 +43,7 @@ def a_farm(seed: int) -> World:
             for n, s in world.services.items()
         },
         swaps=tuple(Swap(dice.choice(names), dice.choice(names), NOW - dice.choice([9, 290])) for _ in range(3)),
-        quotas=dice.choice([{}, {"t": dice.choice([9000, 90000])}]),
+        quotas=dice.choice([{}, {("t", pool): Quota(dice.choice([9000, 90000]), 0) for pool in pools}]),
     )
 
 

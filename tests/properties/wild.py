@@ -15,7 +15,7 @@ from scheduler.expectation import Forecast
 from scheduler.looks import Day, Minute, Scaling
 from scheduler.move import Move
 from scheduler.past import Eviction, Swap, Throttled
-from scheduler.world import Act, Budget, Card, Host, Order, Phase, Pool, Replica, Service, Want, World
+from scheduler.world import Act, Budget, Card, Host, Order, Phase, Pool, Quota, Replica, Service, Want, World
 from tests.properties.worlds import AGES_S, any_world
 from tests.scheduler.build import NOW
 
@@ -136,6 +136,12 @@ def budgets(dice: Random, world: World) -> tuple[Budget, ...]:
     )
 
 
+def quotas(dice: Random) -> dict[tuple[str, str], Quota]:
+    sizes = [0, 9000, 30000, 200000]
+    some = [(tenant, pool) for tenant in "tu" for pool in POOLS if dice.random() < 0.7]
+    return {key: Quota(dice.choice(sizes), dice.choice(sizes)) for key in some}
+
+
 def past(dice: Random, world: World) -> dict[str, Any]:
     """What was decided of late."""
     names, cards = list(world.services), list(world.cards)
@@ -190,7 +196,7 @@ def wild_world(cards: int, services: int, density: int, seed: int) -> World:
         budgets=budgets(dice, world),
         moves=moves(dice, world),
         forecasts={n: a_forecast(dice) for n in world.services if dice.random() < 0.5},
-        quotas={"t": dice.choice([20000, 200000])} if dice.random() < 0.3 else {},
+        quotas=quotas(dice) if dice.random() < 0.3 else {},
         site_minute=dice.choice([None, 12 * 60, 23 * 60]),
         **past(dice, world),
     )

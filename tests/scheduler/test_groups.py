@@ -13,7 +13,7 @@ from scheduler.memory import room_mib
 from scheduler.placement import Placement, place
 from scheduler.planner import plan
 from scheduler.sleep import host_room_mib, may_sleep
-from scheduler.world import Act, Failure, Order, Phase, Profile, Tier, Want
+from scheduler.world import Act, Failure, Order, Phase, Profile, Quota, Tier, Want
 from tests.scheduler.build import (
     LONG,
     NOW,
@@ -283,9 +283,9 @@ def test_asleep_it_takes_the_host_memory_of_all():
     assert host_room_mib(asleep, asleep.world.hosts["h1"]) == 512 * 1024 - 512 * 1024 * 20 // 100 - 240_000
 
 
-@cases(("quota", "fits"), [(4 * 69_000, True), (4 * 60_000, False)])
+@cases(("quota", "fits"), [(4 * 69_000, True), (4 * 69_000 - 1, False)])
 def test_a_quota_counts_all_cards(quota, fits):
-    found = placed(*islands(), quotas={"t": quota})
+    found = placed(*islands(), quotas={("t", "default"): Quota(quota, 0)})
     assert isinstance(found, Placement) is fits
 
 

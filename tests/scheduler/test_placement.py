@@ -10,7 +10,7 @@ from scheduler.decision import Code, Refusal
 from scheduler.filters import LASTING
 from scheduler.placement import Placement, place
 from scheduler.policy import Policy
-from scheduler.world import Demand, Phase, Pool, Profile, Tier
+from scheduler.world import Demand, Phase, Pool, Profile, Quota, Tier
 from tests.scheduler.build import (
     NOW,
     POLICY,
@@ -64,7 +64,7 @@ LASTINGLY = [
     (Code.WEIGHTS_ABSENT, a_service(), [a_host(weights=frozenset({"x"}))], {}),
     (Code.UNMEASURED, a_service(), [a_card(unavailable_mib=None)], {}),
     (Code.UNDER_PRESSURE, a_service(), [a_card(unavailable_mib=70000, pressed_samples=2)], {}),
-    (Code.QUOTA_EXCEEDED, a_service(), [], {"quotas": {"t": 11962}}),
+    (Code.QUOTA_EXCEEDED, a_service(), [], {"quotas": {("t", "default"): Quota(6000, 6999)}}),
     (Code.LOAD_FAILED, a_service(failures=(a_failure("c1", NOW - 299),)), [], {}),
     (Code.SAME_SERVICE, a_service(), [a_replica(1)], {}),
     (Code.SAME_SERVICE, a_service(), [a_replica(1, phase=Phase.ASLEEP)], {}),
@@ -98,8 +98,8 @@ NEARLY = [
     (a_service(tenant="u"), [], {"pools": {"default": Pool("default", tenants=frozenset({"u"}))}}),
     (a_service(), [a_host(seen_at=NOW - 15)], {}),
     (a_service(), [a_host(weights=frozenset({"s"}), images=frozenset({"s"}))], {}),
-    (a_service(), [], {"quotas": {"t": 11963}}),
-    (a_service(), [], {"quotas": {"u": 1}}),
+    (a_service(), [], {"quotas": {("t", "default"): Quota(6000, 7000)}}),
+    (a_service(), [], {"quotas": {("u", "default"): Quota(1, 0), ("t", "other"): Quota(1, 0)}}),
     (a_service(failures=(a_failure("c1", NOW - 300),)), [], {}),
     (a_service(), [a_replica(1, phase=Phase.STOPPED)], {}),
     (a_service(apart_from=frozenset({"u"})), [OTHER, HERE], {}),

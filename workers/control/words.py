@@ -16,7 +16,12 @@ _TEXTS: dict[Code, tuple[str, str]] = {
         "模型装载失败，{retry_after_s} 秒后自动再试",
         "loading failed; tried again in {retry_after_s} s",
     ),
-    Code.QUOTA_EXCEEDED: ("超出配额", "quota exceeded"),
+    Code.QUOTA_EXCEEDED: (
+        "超出公司在资源池 {pool} 的配额：已占 {holds_mib} MiB，还要 {asked_mib} MiB，保证 {guaranteed_mib}、可借"
+        " {borrowable_mib} MiB，保证或可借再多 {needed_mib} MiB 才够",
+        "over the company's quota in pool {pool}: {holds_mib} MiB held, {asked_mib} MiB asked, {guaranteed_mib}"
+        " guaranteed and {borrowable_mib} MiB borrowable; it takes {needed_mib} MiB more of either",
+    ),
     Code.FROZEN: ("多台主机同时失联，调度已冻结", "several hosts fell silent at once; scheduling is frozen"),
     Code.HOST_LOST: ("主机失联", "the host is lost"),
     Code.TWO_HOSTS: ("主备不能在同一台主机", "primary and standby may not share a host"),
