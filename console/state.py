@@ -20,6 +20,7 @@ from console.fleet.foreign import Taken, taken
 from console.fleet.models import Card as CardRow
 from console.fleet.models import Host as HostRow
 from console.fleet.models import Pool as PoolRow
+from console.fleet.quotas import quotas
 from console.forecasts import forecasts, reads
 from console.load_times import load_times
 from console.loads import Load, loads
@@ -139,6 +140,7 @@ def world(
         orders=_orders(),
         moves=_moves(),
         budgets=seam.card_budgets(moment(now)),
+        quotas=quotas(),
         frozen=fell_together(hosts.values(), rules, now),
     )
 

@@ -40,6 +40,32 @@ TENANTS = (
     ("estate", "置业公司", "置"),
     ("logistics", "物流公司", "物"),
 )
+#: Pool → company → GiB promised and borrowable. Nearly all of a pool is promised, so that what a busy company takes
+#: beyond its own is lent by others; limits leave every service its most copies, twice during a move.
+QUOTAS_GIB = {
+    "shared-large": {
+        "energy": (120, 200),
+        "manufacturing": (160, 200),
+        "finance": (150, 200),
+        "estate": (90, 200),
+        "logistics": (50, 200),
+    },
+    "shared-middle": {
+        "energy": (90, 150),
+        "manufacturing": (30, 150),
+        "finance": (70, 150),
+        "estate": (80, 150),
+        "logistics": (40, 150),
+    },
+    "shared-small": {
+        "energy": (70, 150),
+        "manufacturing": (60, 150),
+        "finance": (60, 150),
+        "estate": (60, 150),
+        "logistics": (60, 200),
+    },
+}
+MIB = 1024
 #: (role and username, full name, tenant)
 PEOPLE = (
     ("operator", "周敏", None),
@@ -114,6 +140,7 @@ def make(home: Path) -> dict[str, int]:
         _tenants()
         _pools()
         _cards()
+        _quotas()
         _services()
         _policy()
         _keep(home / LOGINS, _people)
@@ -161,6 +188,21 @@ def _cards() -> None:
                     "reserved_mib": card["reserved_mib"],
                 },
             )
+
+
+def _quotas() -> None:
+    """Only where there is none at all: one that was ended on a page stays so."""
+    from console.accounts.models import Tenant
+    from console.fleet.models import Pool, Quota
+
+    if Quota.objects.exists():
+        return
+    tenants, pools = {row.slug: row for row in Tenant.objects.all()}, {row.name: row for row in Pool.objects.all()}
+    Quota.objects.bulk_create(
+        Quota(tenant=tenants[slug], pool=pools[pool], guaranteed_mib=promised * MIB, borrowable_mib=more * MIB)
+        for pool, companies in QUOTAS_GIB.items()
+        for slug, (promised, more) in companies.items()
+    )
 
 
 def _services() -> None:

@@ -13,8 +13,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from scheduler.decision import Code, Refusal
+from scheduler.decision import Code, Numbers, Refusal
 from scheduler.draft import Draft
+from scheduler.leaving import leave_s
 from scheduler.lifecycle import goes_by
 from scheduler.memory import held_mib
 from scheduler.world import Quota, Replica, Service
@@ -62,6 +63,8 @@ def _beyond(draft: Draft, service: Service, pool: str, asked: int) -> Refusal | 
     needed = used + asked - quota.limit_mib
     if needed <= 0:
         return None
+    if needed <= _going_mib(draft, service.tenant, pool):
+        return _soon(draft, service.tenant, pool)
     return Refusal(
         Code.QUOTA_EXCEEDED,
         {
@@ -73,6 +76,42 @@ def _beyond(draft: Draft, service: Service, pool: str, asked: int) -> Refusal | 
             "asked_mib": asked,
             "needed_mib": needed,
         },
+    )
+
+
+def _soon(draft: Draft, tenant: str, pool: str) -> Refusal:
+    """It will do once those of its own are gone that leave already."""
+    going = leaving(draft, tenant, pool)
+    waits = [leave_s(draft, replica) for replica in going]
+    card = going[0].cards[0]
+    numbers: Numbers = {
+        "card": card,
+        "host": draft.world.cards[card].host,
+        "wait_s": max(wait for wait, _ in waits),
+        "wait_low_s": max(low for _, low in waits),
+        "leaving": ", ".join(replica.service for replica in going),
+    }
+    return Refusal(Code.NOT_NOW, numbers)
+
+
+def leaving(draft: Draft, tenant: str, pool: str) -> list[Replica]:
+    """Its copies there that go anyway, and soon, by id."""
+    soon = draft.now + draft.policy.grace_room_s
+    books = (draft.book(card) for card in draft.fact(_by_pool).get(pool, ()))
+    seats = (
+        seat for book in books for seat in book.seats if seat.service is not None and seat.service.tenant == tenant
+    )
+    found = {seat.replica.id: seat.replica for seat in seats if goes_by(seat.replica, soon)}
+    return [found[i] for i in sorted(found)]
+
+
+def owed(draft: Draft, service: Service) -> bool:
+    """Would one more copy be within its tenant's guarantee in some pool that it may be in?"""
+    asked = asked_mib(service)
+    return any(
+        used_mib(draft, tenant, pool) + asked <= quota.guaranteed_mib
+        for (tenant, pool), quota in draft.world.quotas.items()
+        if tenant == service.tenant and (not service.pools or pool in service.pools)
     )
 
 
@@ -126,10 +165,13 @@ def right_of(draft: Draft, caller: Service, card: str) -> Right | None:
 
 def borrowed_mib(draft: Draft, tenant: str, pool: str) -> int:
     """What it holds beyond its guarantee, without what leaves anyway, and soon; all of it where it has none."""
-    leaving = draft.table(_leaving, of_book=True)
-    going = sum(leaving[card][tenant] for card in draft.fact(_by_pool).get(pool, ()))
     promised = draft.world.quotas.get((tenant, pool), Quota(0, 0)).guaranteed_mib
-    return max(0, used_mib(draft, tenant, pool) - going - promised)
+    return max(0, used_mib(draft, tenant, pool) - _going_mib(draft, tenant, pool) - promised)
+
+
+def _going_mib(draft: Draft, tenant: str, pool: str) -> int:
+    leaving = draft.table(_leaving, of_book=True)
+    return sum(leaving[card][tenant] for card in draft.fact(_by_pool).get(pool, ()))
 
 
 def _pools(draft: Draft) -> frozenset[str]:

@@ -10,13 +10,14 @@ from dataclasses import replace
 from operator import itemgetter
 
 from scheduler.decision import Code, Decision, Numbers, Reason, Refusal, Verb
-from scheduler.draft import Draft, moving
+from scheduler.draft import Draft
 from scheduler.estimate import drain_bound_s
 from scheduler.hold import hold_cap_s
+from scheduler.leaving import leave_s
 from scheduler.memory import Book, after_leaving, start_grant
 from scheduler.potential import FREE, Parts, falls_asleep, parts_of, potential_of, potentials
 from scheduler.sums import Start, Sums, Wake, start_of, wake_of
-from scheduler.turns import rest_s, waits_for
+from scheduler.turns import waits_for
 from scheduler.victims import Kind, Victim, used, victims
 from scheduler.ways import Ask, Room, Rooms
 from scheduler.world import Card, Phase, Replica, Want
@@ -218,7 +219,7 @@ def _send(draft: Draft, ask: Ask, room: Room, victim: Victim) -> Decision:
 
 def wait_for(draft: Draft, room: Rooms) -> tuple[float, float]:
     """(expected, least) seconds until the room is there and the card free to load."""
-    waits = [_leave_s(draft, r) for r in room.leaving]
+    waits = [leave_s(draft, r) for r in room.leaving]
     for victim in room.victims:
         rules = draft.rules_of(victim.replica)
         notice = rules.grace_room_s if victim.kind is Kind.IDLE else 0.0
@@ -232,23 +233,6 @@ def wait_for(draft: Draft, room: Rooms) -> tuple[float, float]:
         if (turn := waits_for(draft, card)) is not None:
             waits.append((float(turn.numbers["wait_s"]), float(turn.numbers["wait_low_s"])))
     return max((w for w, _ in waits), default=0.0), max((w for _, w in waits), default=0.0)
-
-
-def _leave_s(draft: Draft, replica: Replica) -> tuple[float, float]:
-    """(expected, least) seconds until a leaving replica's memory is back."""
-    if moving(replica):
-        return rest_s(draft, replica) if replica.want is not Want.STOPPED else _stop_rest(draft, replica)
-    notice = max(0.0, (replica.drain_at or draft.now) - draft.now)
-    least = notice + draft.policy.stop_s
-    if replica.in_flight == 0 or replica.quiet:
-        return least, least
-    bound = drain_bound_s(draft.rules_of(replica), draft.services.get(replica.service))
-    return least + max(0.0, bound - (draft.now - replica.want_since)), least
-
-
-def _stop_rest(draft: Draft, replica: Replica) -> tuple[float, float]:
-    rest = max(0.0, draft.policy.stop_s - (draft.now - replica.want_since))
-    return rest, rest
 
 
 def _later(draft: Draft, ask: Ask, room: Rooms) -> Refusal:

@@ -9,6 +9,7 @@ from scheduler.decision import CONVENIENCE, Reason
 from scheduler.draft import Draft
 from scheduler.facts import not_lost
 from scheduler.pools import resident_only
+from scheduler.quota import owed
 from scheduler.scaling import SCALE_OUT, wanted
 from scheduler.world import Act, Order, Phase, Service, Tier, Want
 
@@ -121,7 +122,7 @@ def needs(draft: Draft, service: Service) -> list[tuple[int, Reason]]:
 
 
 def wishes(draft: Draft, among: Iterable[Service] | None = None) -> list[Wish]:
-    """All unmet wishes, or those of some: callers by priority and then by who waits longest, the rest by name."""
+    """All unmet wishes, or those of some: callers by guarantee, priority, and who waits longest, the rest by name."""
     found = []
     for service in draft.services.values() if among is None else among:
         if not (asked := needs(draft, service)):
@@ -134,7 +135,8 @@ def wishes(draft: Draft, among: Iterable[Service] | None = None) -> list[Wish]:
             count = max(count for count, reason in unmet if reason not in SCALE_OUT)
             urgent = waited_for(service, draft.now) or any(o.force for o in preloads(draft, service))
             found.append(Wish(service, unmet[0][1], count, urgent))
-    return sorted(found, key=lambda w: _order(w, draft.now))
+    promised = {w.service.name for w in found if owed(draft, w.service)} if draft.world.quotas else frozenset[str]()
+    return sorted(found, key=lambda w: _order(w, draft.now, w.service.name in promised))
 
 
 def _scale_out(draft: Draft, service: Service) -> Wish:
@@ -144,6 +146,7 @@ def _scale_out(draft: Draft, service: Service) -> Wish:
     return Wish(service, more.reason, more.count, waiting=False, numbers=more.numbers)
 
 
-def _order(wish: Wish, now: float) -> tuple[bool, int, float, str]:
+def _order(wish: Wish, now: float, promised: bool) -> tuple[bool, bool, int, float, str]:
+    """`promised`: its company's guarantee covers it; else a more important borrower would take what was just given."""
     since = wish.service.demand.held_since
-    return not wish.waiting, -wish.service.priority, now if since is None else since, wish.service.name
+    return not wish.waiting, not promised, -wish.service.priority, now if since is None else since, wish.service.name

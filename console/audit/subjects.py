@@ -12,7 +12,7 @@ from django.db.models import Model
 
 from console.accounts.models import ApiKey, Tenant, User
 from console.catalog.models import Replica, Service
-from console.fleet.models import Card, ForeignUse, Host, Pool
+from console.fleet.models import Card, ForeignUse, Host, Pool, Quota
 from console.jobs.models import Job
 from console.journal.models import Advice, Notice
 from console.money.models import CallBudget, CardBudget, Price
@@ -35,6 +35,7 @@ SUBJECTS: dict[str, tuple[type[Model], str]] = {
     "policy": (PolicyVersion, "pk"),
     "pool": (Pool, "pk"),
     "price": (Price, "pk"),
+    "quota": (Quota, "pk"),
     "repack-approve": (Proposal, "pk"),
     "repack-cancel": (Job, "pk"),
     "repack-move": (Move, "pk"),

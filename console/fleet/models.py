@@ -57,6 +57,22 @@ class Pool(models.Model):
         return 100 * self.stranded_mib / self.free_mib if self.free_mib else 0.0
 
 
+class Quota(models.Model):
+    """What a company was promised of a pool, and how far beyond it may go. No row: no limit, and no promise."""
+
+    tenant = models.ForeignKey("accounts.Tenant", models.CASCADE, related_name="quotas")
+    pool = models.ForeignKey(Pool, models.CASCADE, related_name="quotas")
+    guaranteed_mib = models.PositiveBigIntegerField()
+    borrowable_mib = models.PositiveBigIntegerField(help_text="beyond the guarantee, while others leave theirs unused")
+
+    class Meta:
+        ordering = ("pool__label", "tenant__ordinal")
+        constraints = [models.UniqueConstraint(fields=["tenant", "pool"], name="one_quota_a_tenant_and_pool")]
+
+    def __str__(self) -> str:
+        return f"{self.tenant_id} {self.pool_id} {self.guaranteed_mib}+{self.borrowable_mib}"
+
+
 class Host(models.Model):
     class Storage(models.TextChoices):
         LOCAL = "local", _("本机盘")

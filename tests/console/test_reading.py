@@ -20,8 +20,8 @@ from tests.console import rows
 
 #: Policy, foreign use, pools of cards and hosts of cards, cards, replicas, week, hosts, load times, services and their
 #: pools, pools and their tenants, bandwidths, whether forecasts changed, swaps, evictions, orders, card budgets,
-#: looks of scaling (rows of their own: people save services), moves of a repack.
-WORLD_QUERIES = 21
+#: quotas, looks of scaling (rows of their own: people save services), moves of a repack.
+WORLD_QUERIES = 22
 #: Foreign use, replicas, services, hosts, pools, cards; then the service asked about and its pools; hosts; pools (2).
 PLANNING_QUERIES = 11
 
