@@ -120,7 +120,7 @@ def _objects() -> Callable[[str, str], Any]:
 
     from console.accounts.models import ApiKey, Tenant, User
     from console.catalog.models import Replica, Service
-    from console.fleet.models import Card, ForeignUse, Host
+    from console.fleet.models import Card, ForeignUse, Host, Quota
     from console.journal.models import Advice, Decision, Notice
     from console.money.models import CallBudget, CardBudget
     from console.requests.models import Request
@@ -141,6 +141,7 @@ def _objects() -> Callable[[str, str], Any]:
     )
     numbers = {"at": now.timestamp() + 400, "held_mib": 20480, "noticed": 1}
     noticed = Notice.objects.create(kind="reclaim", subject=f"replica {replica.pk}", numbers=numbers, **stands)
+    quota = Quota.objects.create(tenant=own, pool=pool, guaranteed_mib=81_920, borrowable_mib=163_840)
     by_address = {
         "advice-approve": advised.pk,
         "advice-keep": noticed.pk,
@@ -148,6 +149,8 @@ def _objects() -> Callable[[str, str], Any]:
         "card-budget-end": CardBudget.objects.create(tenant=own, limit_fen=10_000_000).pk,
         "call-budget-end": CallBudget.objects.create(tenant=own, limit=1_000_000).pk,
         "pool-owner": pool.pk,
+        "quota-edit": quota.pk,
+        "quota-end": quota.pk,
     }
     by_prefix: dict[str, Any] = {
         "board": Card.objects.get(uuid=replica.cards[0]).pk,

@@ -17,6 +17,7 @@ from console.journal import timeline
 from console.journal import views as journal
 from console.people import keys, members, tenants
 from console.policy_pages import views as policies
+from console.quotas import views as quotas
 from console.repack import views as repack
 from console.requests import absences, asking, collecting, elsewhere, lists
 from console.requests import page as asked
@@ -117,6 +118,11 @@ urlpatterns = [
     path("tenants/new", tenants.tenant_new, name="tenant-new"),
     path("tenants/<int:pk>", tenants.tenant, name="tenant"),
     path("tenants/<int:pk>/edit", tenants.tenant_edit, name="tenant-edit"),
+    path("tenants/quotas", quotas.quotas, name="quotas"),
+    path("tenants/quotas/new", quotas.quota_new, name="quota-new"),
+    path("tenants/quotas/answer", quotas.quota_answer, name="quota-answer"),
+    path("tenants/quotas/<int:pk>", quotas.quota_edit, name="quota-edit"),
+    path("tenants/quotas/<int:pk>/end", quotas.quota_end, name="quota-end"),
     path("members/", members.members, name="members"),
     path("members/new", members.member_new, name="member-new"),
     path("members/<int:pk>", members.member, name="member"),

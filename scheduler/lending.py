@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from scheduler.allotment import Quota, Quotas
 from scheduler.cost import apportioned
+from scheduler.draft import Draft
 from scheduler.memory import buffer_mib, held_mib, reserved_mib
 from scheduler.policy import Policy
-from scheduler.world import World
+from scheduler.victims import Candidate, candidates
+from scheduler.world import Replica, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,31 @@ def shares(world: World, policy: Policy) -> list[Share]:
         free = plannable_mib(world, policy, pool) - promised_mib(world.quotas, pool)
         found += _lent(there, max(0, free))
     return found
+
+
+def first_to_go(draft: Draft, tenant: str, pool: str) -> tuple[list[Replica], int]:
+    """(copies, MiB): who would be asked if the tenant wanted all that it was promised now, and what of it would not
+    come back today: it sits under copies that are always kept, or must stay a while yet.
+
+    Of each borrower as much as it borrowed, in the order in which they go.
+    """
+    there = {share.tenant: share for share in shares(draft.world, draft.policy) if share.pool == pool}
+    owing = there[tenant].lent_mib if tenant in there else 0
+    left = {name: share.borrowed_mib for name, share in there.items()}
+    going: dict[int, Replica] = {}
+    for candidate in sorted(_candidates(draft, pool), key=lambda c: c.order):
+        replica, service = candidate.replica, draft.services[candidate.replica.service]
+        if owing > 0 and left.get(service.tenant, 0) > 0 and replica.id not in going:
+            held = held_mib(replica, service, draft.policy) * len(replica.cards)
+            going[replica.id] = replica
+            owing, left[service.tenant] = owing - held, left[service.tenant] - held
+    return list(going.values()), max(0, owing)
+
+
+def _candidates(draft: Draft, pool: str) -> Iterator[Candidate]:
+    for card in draft.cards():
+        if card.pool == pool:
+            yield from candidates(draft, card.id)
 
 
 def _lent(there: list[Share], unpromised_mib: int) -> list[Share]:

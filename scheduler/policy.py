@@ -163,6 +163,7 @@ class Policy:
     # Requests
     approvers_whitelist: int = number(1, "people", 1, 2, "who must agree that a service is kept from reclaim")
     approvers_budget: int = number(1, "people", 1, 2, "who must agree to a budget")
+    approvers_quota: int = number(1, "people", 1, 2, "who must agree to a quota: what is promised binds everybody")
     approvers_audience: int = number(1, "people", 1, 2, "who must agree that other companies may call a service")
     approvers_service: int = number(1, "people", 1, 2, "who must agree to a new service")
     approvers_policy: int = number(1, "people", 1, 2, "who must agree to a change of the policy")

@@ -56,6 +56,8 @@ class Act(StrEnum):
     SEE_COSTS = "see_costs"
     SEE_BUDGETS = "see_budgets"
     EDIT_BUDGETS = "edit_budgets"
+    SEE_QUOTAS = "see_quotas"
+    EDIT_QUOTAS = "edit_quotas"
     SEE_PRICES = "see_prices"
     EDIT_PRICES = "edit_prices"
     APPROVE_PRICES = "approve_prices"
@@ -96,6 +98,8 @@ MAY: dict[Act, frozenset[Role]] = {
     Act.SEE_COSTS: ANYBODY,
     Act.SEE_BUDGETS: ANYBODY,
     Act.EDIT_BUDGETS: frozenset({Role.OPERATOR}),
+    Act.SEE_QUOTAS: ANYBODY,
+    Act.EDIT_QUOTAS: frozenset({Role.OPERATOR}),
     Act.SEE_PRICES: STAFF,
     Act.EDIT_PRICES: frozenset({Role.OPERATOR}),
     Act.APPROVE_PRICES: frozenset({Role.APPROVER}),

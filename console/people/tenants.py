@@ -18,10 +18,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext
 
 from console.accounts.access import Act, allowed, may, own
-from console.accounts.models import Tenant, User
+from console.accounts.models import Role, Tenant, User
 from console.catalog.models import Service
 from console.forms import Styled
 from console.people.live import live
+from console.quotas.standing import lines_of
 from console.tables import Column, Table
 from console.usage.models import HourlyCalls
 
@@ -82,7 +83,11 @@ def with_counts(rows: QuerySet[Tenant]) -> QuerySet[Tenant]:
 @allowed(Act.SEE_TENANTS)
 def tenants(request: HttpRequest) -> HttpResponse:
     rows = with_counts(own(Tenant.objects.all(), request.user, "pk"))  # type: ignore[arg-type]
-    context = {"table": TABLE.of(request, rows), "may_edit": may(request.user, Act.EDIT_TENANTS)}
+    context = {
+        "table": TABLE.of(request, rows),
+        "may_edit": may(request.user, Act.EDIT_TENANTS),
+        "may_see_quotas": may(request.user, Act.SEE_QUOTAS),
+    }
     return render(request, "people/tenants.html", context)
 
 
@@ -97,6 +102,9 @@ def tenant(request: HttpRequest, pk: int) -> HttpResponse:
         "services": services,
         "numbers": numbers,
         "crumbs": [(pgettext("several", "公司"), reverse("tenants"))],
+        "quotas": lines_of(row) if may(request.user, Act.SEE_QUOTAS) else None,
+        "may_ask": may(request.user, Act.FILE_REQUESTS) and request.user.role == Role.TENANT_ADMIN,  # type: ignore[union-attr]
+        "may_edit_quotas": may(request.user, Act.EDIT_QUOTAS),
         "may_edit": may(request.user, Act.EDIT_TENANTS),
         "may_see_members": may(request.user, Act.SEE_MEMBERS),
         "may_see_keys": may(request.user, Act.SEE_KEYS),

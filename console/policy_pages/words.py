@@ -261,6 +261,7 @@ SYMPTOMS: Words = {
 REQUESTS: Words = {
     "approvers_whitelist": ("白名单要几人批", "同意一个业务不被收回要几个人。"),
     "approvers_budget": ("预算要几人批", "同意一个预算要几个人。"),
+    "approvers_quota": ("配额要几人批", "同意一个配额要几个人：承诺出去的，大家都要让。"),
     "approvers_audience": ("开放范围要几人批", "同意别的公司调用一个业务要几个人。"),
     "approvers_service": ("新业务要几人批", "同意登记一个新业务要几个人。"),
     "approvers_policy": ("改策略要几人批", "同意改策略要几个人。"),

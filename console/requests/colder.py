@@ -15,8 +15,8 @@ from scheduler.world import Card, Phase, Replica, Service, World
 
 #: 365 days of 24 hours over 12 months.
 HOURS_A_MONTH = 730
-#: Why somebody is colder: no place is left, or theirs is the next to be asked for.
-NO_ROOM, NEXT = "no_room", "next"
+#: Why somebody is colder: no place is left, theirs is asked for next, or it sits on what another was promised.
+NO_ROOM, NEXT, OWES = "no_room", "next", "owes"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from console.filters import gib, when, yuan
 from console.journal.words import REASONS, SAID, VERBS
-from console.requests.colder import NO_ROOM
+from console.requests.colder import NEXT, NO_ROOM, OWES
 from console.services.tell import Names
 
 #: Why a step was not taken.
@@ -37,6 +37,8 @@ STALE: Mapping[str, Any] = {
     "changed": gettext_lazy("批准之前，有人已经把它改成别的了。"),
     "name_taken": gettext_lazy("这个名称已经有业务在用。"),
     "invalid": gettext_lazy("填的内容现在通不过检查。"),
+    "over_promised": gettext_lazy("资源池里剩下的已经不够承诺这么多。"),
+    "pool_gone": gettext_lazy("公司或资源池已经不在了。"),
 }
 #: What a kind has to say of consequences, besides cards, people and money.
 FACTS: Mapping[str, Any] = {
@@ -49,8 +51,22 @@ FACTS: Mapping[str, Any] = {
     "key": gettext_lazy("它能调用 %(services)s 个业务；公司最近 7 天调用 %(calls)s 次，已有 %(keys)s 个有效密钥。"),
     "fits": gettext_lazy("%(n)s 个实例现在放得下，约 %(s)s 秒就绪；所列是它一直装着时的占用和钱。"),
     "fits_not": gettext_lazy("至少有一个实例现在放不下。"),
+    "promised": gettext_lazy("这个资源池共可规划 %(of)s GiB：现在承诺 %(was)s GiB，之后承诺 %(will)s GiB。"),
+    "over_promised": gettext_lazy("承诺的比有的多 %(mib)s MiB，不能这样定。"),
+    "quota_use": gettext_lazy("公司在这里已占 %(used)s GiB，之后最多 %(limit)s GiB。"),
+    "over_quota": gettext_lazy("已占的比上限多 %(gib)s GiB：不收回，只是让出这么多之前不再起新的实例。"),
+    "no_limit": gettext_lazy("公司在这里已占 %(used)s GiB；之后没有上限，也没有保证，占着的都算借的。"),
+    "kept_from": gettext_lazy("其中 %(gib)s GiB 眼下收不回：占着的实例受保护，或刚装载不久。"),
     "unclear": gettext_lazy("现在算不出：所填的有些已经不在了。"),
     "nothing_now": gettext_lazy("此刻没有什么会动；新的值从下一次该做决定时起作用。"),
+}
+
+
+#: Why somebody is colder.
+COLDER: Mapping[str, Any] = {
+    NO_ROOM: gettext_lazy("除了这里没有地方放"),
+    NEXT: gettext_lazy("同卡，要腾地方时先轮到它"),
+    OWES: gettext_lazy("借着它的保证，它要用时先轮到"),
 }
 
 
@@ -99,7 +115,7 @@ def _lines(weighed: Mapping[str, Any], names: Names) -> list[tuple[str, str]]:
 def _colder(one: list[Any], names: Names) -> tuple[str, str, str]:
     service, why, wait_s, rough = one
     who = names.services.get(service, _("其他公司的一个业务"))
-    because = _("除了这里没有地方放") if why == NO_ROOM else _("同卡，要腾地方时先轮到它")
+    because = str(COLDER.get(why, why))
     values = {"s": f"{wait_s:,.0f}"}
     return who, because, (_("约 %(s)s 秒（粗估）") if rough else _("约 %(s)s 秒")) % values
 

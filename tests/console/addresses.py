@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from console.accounts.models import ApiKey, Tenant, User
 from console.catalog.models import Replica, Service
-from console.fleet.models import Card, ForeignUse, Host, Pool
+from console.fleet.models import Card, ForeignUse, Host, Pool, Quota
 from console.jobs.models import Job
 from console.journal.models import Advice, Decision, Notice
 from console.money.models import CallBudget, CardBudget, Price
@@ -167,6 +167,13 @@ def call_budget() -> dict[str, object]:
     return {"pk": CallBudget.objects.get_or_create(tenant=owner, key=None, defaults={"limit": 100})[0].pk}
 
 
+def quota(slug: str = MINE) -> dict[str, object]:
+    """Of the pool in which its company's service lives."""
+    owner, pool = Tenant.objects.get(slug=slug), Pool.objects.get(name="shared-middle")
+    values = {"guaranteed_mib": 40_960, "borrowable_mib": 81_920}
+    return {"pk": Quota.objects.get_or_create(tenant=owner, pool=pool, defaults=values)[0].pk}
+
+
 def price() -> dict[str, object]:
     """One that waits for a second person."""
     values = {"card_class": "a10", "fen_h": 99_999, "needs_second": True, "approved_at": None}
@@ -309,6 +316,11 @@ ADDRESSES: dict[str, Address] = {
     "tenant-new": Address(),
     "tenant": Address(tenant(MINE), tenant(FOREIGN)),
     "tenant-edit": Address(tenant(MINE)),
+    "quotas": Address(),
+    "quota-new": Address(),
+    "quota-answer": Address(),
+    "quota-edit": Address(quota),
+    "quota-end": Address(quota),
     "members": Address(),
     "member-new": Address(),
     "member": Address(member(MINE), member(FOREIGN)),

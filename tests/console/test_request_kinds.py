@@ -11,6 +11,7 @@ from django.utils import timezone
 from console.accounts.models import ApiKey, Tenant
 from console.catalog.models import Service
 from console.costs.prices import FEN
+from console.fleet.models import Pool, Quota
 from console.money.models import CardBudget
 from console.policies.change import in_force, write
 from console.policies.models import Layer, PolicyValue
@@ -54,6 +55,67 @@ def test_a_first_budget_goes_away_again_and_one_that_was_changed_stays(farm):
     CardBudget.objects.update(limit_fen=7)
     pass_by(3)
     assert CardBudget.objects.get().limit_fen == 7
+
+
+def a_raise(guaranteed: int = 50_000, borrowable: int = 9_000, **more: str) -> Request:
+    values = {"tenant": str(estate().pk), "pool": str(Pool.objects.get(name="shared-middle").pk), "why": "二期上线"}
+    return filed(
+        kind="quota", **{**values, "guaranteed_mib": str(guaranteed), "borrowable_mib": str(borrowable), **more}
+    )
+
+
+def sizes() -> list[tuple[int, int]]:
+    return list(Quota.objects.values_list("guaranteed_mib", "borrowable_mib"))
+
+
+def test_a_quota_is_raised_until_a_day_and_goes_back(farm):
+    Quota.objects.exclude(tenant=estate(), pool__name="shared-middle").delete()
+    Quota.objects.update(guaranteed_mib=40_000, borrowable_mib=5)
+    row = a_raise(until=local(2))
+    facts = dict(KINDS["quota"].consequences(row, timezone.now().timestamp())["facts"])
+    assert (facts["promised"]["was"], facts["promised"]["will"]) == ("39.1", "48.8")
+    decide(row)
+    assert sizes() == [(50_000, 9_000)]
+    pass_by(3)
+    assert sizes() == [(40_000, 5)]
+
+
+def test_a_first_quota_goes_away_again_and_one_that_was_changed_stays(farm):
+    Quota.objects.all().delete()
+    decide(a_raise(until=local(2)))
+    assert sizes() == [(50_000, 9_000)]
+    pass_by(3)
+    assert sizes() == []
+    decide(a_raise(until=local(2)))
+    Quota.objects.update(borrowable_mib=7)
+    pass_by(3)
+    assert sizes() == [(50_000, 7)]
+
+
+def test_more_than_the_pool_has_is_not_asked_for_nor_approved(farm):
+    Quota.objects.all().delete()
+    with pytest.raises(AssertionError, match="至多能保证"):
+        a_raise(9_000_000)
+    row = a_raise()
+    Quota.objects.create(
+        tenant=Tenant.objects.get(slug="energy"), pool=Pool.objects.get(name="shared-middle"),
+        guaranteed_mib=9_000_000, borrowable_mib=0,
+    )  # fmt: skip
+    decide(row)
+    row.refresh_from_db()
+    assert row.state == State.FAILED
+    assert not Quota.objects.filter(tenant=estate()).exists()
+
+
+def test_the_page_of_a_quota_says_what_it_would_be_and_what_is(browse):
+    row = a_raise()
+    page = text(browse("approver").get(f"/requests/{row.pk}"))
+    assert "48.8" in page
+    assert "保证 80.0 GiB，可借 150.0 GiB" in page, "what the demo's farm has"
+    html = text(browse("approver").get(f"/requests/{row.pk}/weighed"))
+    assert "之后承诺" in html
+    asked = text(browse("tenant_admin").get(f"/requests/new/quota?pool={row.wanted['pool']}"))
+    assert 'value="81920"' in asked, "a raise begins with what is"
 
 
 def test_much_money_takes_two_people(farm):

@@ -7,6 +7,7 @@ from console.requests.kinds.audience import Audience
 from console.requests.kinds.budget import Budget
 from console.requests.kinds.key import Key
 from console.requests.kinds.policy import PolicyChange
+from console.requests.kinds.quota import Quota
 from console.requests.kinds.service import NewService
 from console.requests.kinds.whitelist import Whitelist
 
@@ -15,6 +16,7 @@ KINDS: dict[str, Kind] = {
     for kind in (
         Whitelist(),
         Budget(),
+        Quota(),
         NewService(),
         Audience(),
         PolicyChange(),

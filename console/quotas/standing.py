@@ -1,0 +1,116 @@
+"""How quotas stand, as printed: pool by pool, each company's bar and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from console import state
+from console.accounts.models import Tenant
+from console.fleet.models import Pool
+from console.fleet.models import Quota as QuotaRow
+from console.quotas.ledger import ledger
+from scheduler.lending import Share, plannable_mib, promised_mib, shares
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One company in one pool. `row` None: nothing is set there. `scale_mib`: how long the bar may be at most."""
+
+    tenant: Tenant
+    pool: Pool
+    row: int | None
+    share: Share
+    scale_mib: int
+
+    @property
+    def within_mib(self) -> int:
+        """Used of its guarantee."""
+        return self.share.used_mib - self.share.borrowed_mib
+
+    @property
+    def idle_mib(self) -> int:
+        """Of its guarantee, used by nobody."""
+        return self.share.unused_mib - self.share.lent_mib
+
+    @property
+    def left_mib(self) -> int | None:
+        """What it may still start; None: no limit is set. Below 0: it has more than it may by now."""
+        return None if self.share.quota is None else self.share.quota.limit_mib - self.share.used_mib
+
+    @property
+    def over_mib(self) -> int:
+        """What it has beyond its limit by now."""
+        return max(0, -(self.left_mib or 0))
+
+    @property
+    def over(self) -> bool:
+        return self.over_mib > 0
+
+    @property
+    def borrowable_left_mib(self) -> int:
+        borrowable = 0 if self.share.quota is None else self.share.quota.borrowable_mib
+        return max(0, borrowable - self.share.borrowed_mib)
+
+    @property
+    def rest_mib(self) -> int:
+        """Of the scale, beyond its bar."""
+        parts = (self.within_mib, self.share.lent_mib, self.idle_mib, self.share.borrowed_mib, self.borrowable_left_mib)
+        return max(0, self.scale_mib - sum(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class PoolStanding:
+    pool: Pool
+    plannable_mib: int
+    promised_mib: int
+    lines: list[Line]
+
+    @property
+    def unpromised_mib(self) -> int:
+        """Below 0: more was promised than there is, as after cards have gone."""
+        return self.plannable_mib - self.promised_mib
+
+    @property
+    def short_mib(self) -> int:
+        return max(0, -self.unpromised_mib)
+
+    @property
+    def used_mib(self) -> int:
+        return sum(line.share.used_mib for line in self.lines)
+
+    @property
+    def lent_mib(self) -> int:
+        return sum(line.share.lent_mib for line in self.lines)
+
+
+def standings(of: int | None = None) -> list[PoolStanding]:
+    """By pool. `of`: lines of this company only, its sums stay those of all."""
+    rules = state.policy()
+    world = ledger(rules)
+    tenants, pools = {t.slug: t for t in Tenant.objects.all()}, {p.name: p for p in Pool.objects.all()}
+    rows = {(row[0], row[1]): row[2] for row in QuotaRow.objects.order_by().values_list("tenant_id", "pool_id", "pk")}
+    found = []
+    for pool in sorted(pools.values(), key=lambda p: p.label):
+        there = [share for share in _known(shares(world, rules), tenants) if share.pool == pool.name]
+        scale = max((_length(share) for share in there), default=0)
+        mine = [(tenants[share.tenant], share) for share in there if of in (None, tenants[share.tenant].pk)]
+        lines = [Line(tenant, pool, rows.get((tenant.pk, pool.pk)), share, scale) for tenant, share in mine]
+        lines.sort(key=lambda line: line.tenant.ordinal)
+        mib = plannable_mib(world, rules, pool.name), promised_mib(world.quotas, pool.name)
+        found.append(PoolStanding(pool, *mib, lines))
+    return found
+
+
+def lines_of(tenant: Tenant) -> list[Line]:
+    """Of one company, pool by pool."""
+    return [line for one in standings(tenant.pk) for line in one.lines]
+
+
+def _known(found: Iterable[Share], tenants: dict[str, Tenant]) -> list[Share]:
+    """Without what belongs to a company that went meanwhile, and without empty lines."""
+    return [share for share in found if share.tenant in tenants and (share.used_mib or share.quota is not None)]
+
+
+def _length(share: Share) -> int:
+    return max(share.used_mib, share.quota.limit_mib if share.quota is not None else 0)
