@@ -17,7 +17,8 @@ from scheduler.memory import short_of_cap, wake_fits
 from scheduler.placement import TURN, Openings, Placement, Verdict, choose, nearest, nearest_of, openings, verdicts
 from scheduler.policy import Policy
 from scheduler.pressed import no_newcomers
-from scheduler.quota import no_wake
+from scheduler.quota import by_quota, no_wake
+from scheduler.quota_room import make_own_room
 from scheduler.room import give_back, make_room
 from scheduler.throttle import AHEAD, throttled
 from scheduler.turns import rest_s, waits_for
@@ -182,6 +183,8 @@ def _start_later(draft: Draft, wish: Wish, there: Openings) -> Refusal:
         refused = nearest_of(draft, service, [_gives_way(draft, answer) for answer in verdicts(draft, service)])
     else:
         refused = nearest(draft, service, there.cards)
+    if wish.takes and by_quota(refused):
+        return make_own_room(draft, wish, refused)
     places = _places(service, [card for card in there.cards if card.id not in throttled])
     if refused.code not in FOR_WANT_OF_ROOM or not places:
         return refused

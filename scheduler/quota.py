@@ -10,7 +10,7 @@ own takes in use what others hold within theirs. Who is always kept, or whitelis
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from scheduler.decision import Code, Numbers, Refusal
@@ -38,7 +38,7 @@ def asked_mib(service: Service) -> int:
 def used_mib(draft: Draft, tenant: str, pool: str) -> int:
     """Held there by its copies with what was decided and promised so far."""
     held = draft.table(_held, of_book=True)
-    return sum(held[card][tenant] for card in draft.fact(_by_pool).get(pool, ()))
+    return sum(held[card][tenant] for card in cards_of(draft, pool))
 
 
 def no_start(draft: Draft, service: Service, pool: str) -> Refusal | None:
@@ -52,6 +52,11 @@ def no_wake(draft: Draft, sleeper: Replica, service: Service) -> Refusal | None:
         return None
     more = service.claim.fixed_mib + sleeper.kv_granted_mib - held_mib(sleeper, service, draft.policy)
     return _beyond(draft, service, draft.world.cards[sleeper.cards[0]].pool, more * len(sleeper.cards))
+
+
+def by_quota(refused: Refusal) -> bool:
+    """Is it a refusal of these two?"""
+    return refused.code is Code.QUOTA_EXCEEDED or (refused.code is Code.NOT_NOW and "pool" in refused.numbers)
 
 
 def _beyond(draft: Draft, service: Service, pool: str, asked: int) -> Refusal | None:
@@ -85,6 +90,7 @@ def _soon(draft: Draft, tenant: str, pool: str) -> Refusal:
     waits = [leave_s(draft, replica) for replica in going]
     card = going[0].cards[0]
     numbers: Numbers = {
+        "pool": pool,
         "card": card,
         "host": draft.world.cards[card].host,
         "wait_s": max(wait for wait, _ in waits),
@@ -97,7 +103,7 @@ def _soon(draft: Draft, tenant: str, pool: str) -> Refusal:
 def leaving(draft: Draft, tenant: str, pool: str) -> list[Replica]:
     """Its copies there that go anyway, and soon, by id."""
     soon = draft.now + draft.policy.grace_room_s
-    books = (draft.book(card) for card in draft.fact(_by_pool).get(pool, ()))
+    books = (draft.book(card) for card in cards_of(draft, pool))
     seats = (
         seat for book in books for seat in book.seats if seat.service is not None and seat.service.tenant == tenant
     )
@@ -171,11 +177,16 @@ def borrowed_mib(draft: Draft, tenant: str, pool: str) -> int:
 
 def _going_mib(draft: Draft, tenant: str, pool: str) -> int:
     leaving = draft.table(_leaving, of_book=True)
-    return sum(leaving[card][tenant] for card in draft.fact(_by_pool).get(pool, ()))
+    return sum(leaving[card][tenant] for card in cards_of(draft, pool))
 
 
 def _pools(draft: Draft) -> frozenset[str]:
     return frozenset(pool for _, pool in draft.world.quotas)
+
+
+def cards_of(draft: Draft, pool: str) -> Sequence[str]:
+    """Ids of its cards."""
+    return draft.fact(_by_pool).get(pool, ())
 
 
 def _by_pool(draft: Draft) -> dict[str, list[str]]:

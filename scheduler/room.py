@@ -20,7 +20,7 @@ from scheduler.sums import Start, Sums, Wake, start_of, wake_of
 from scheduler.turns import waits_for
 from scheduler.victims import Kind, Victim, used, victims
 from scheduler.ways import Ask, Room, Rooms
-from scheduler.world import Card, Phase, Replica, Want
+from scheduler.world import Card, Phase, Replica, Service, Want
 
 
 def make_room(draft: Draft, ask: Ask, places: list[list[Card]], *, may_take: bool) -> Refusal | None:
@@ -169,7 +169,7 @@ def _commit(draft: Draft, ask: Ask, rooms: Rooms) -> Refusal:
     books = [_then(draft, room) for room in rooms.each]
     for room in rooms.each:
         for victim in room.victims:
-            draft.do(_send(draft, ask, room, victim))
+            draft.do(send(draft, ask.service, room.card.id, victim))
     draft.relied_on |= {r.id for r in rooms.leaving} | {v.replica.id for v in rooms.victims}
     _promise(draft, ask, rooms, books)
     return _not_now(rooms, wait_s, low_s)
@@ -199,14 +199,14 @@ def _not_now(rooms: Rooms, wait_s: float, low_s: float) -> Refusal:
     return Refusal(Code.NOT_NOW, numbers)
 
 
-def _send(draft: Draft, ask: Ask, room: Room, victim: Victim) -> Decision:
+def send(draft: Draft, asks: Service, card: str, victim: Victim) -> Decision:
     """Sleepers and unwanted loads stop; idle ones get a short notice; those in use stop taking new calls."""
     decision = Decision(
         Verb.DRAIN,
         victim.replica.service,
         Reason.ROOM,
         victim.replica.id,
-        numbers={"room_for": ask.service.name, "card": room.card.id, "priority": victim.priority},
+        numbers={"room_for": asks.name, "card": card, "priority": victim.priority},
     )
     match victim.kind:
         case Kind.SLEEPER | Kind.UNWANTED_LOAD:

@@ -100,3 +100,42 @@ def test_no_more_is_promised_than_there_is():
     assert plannable_mib(world, POLICY, "default") == 22009
     assert [short_mib(world, POLICY, "t", "default", mib) for mib in (2009, 2010)] == [0, 1]
     assert short_mib(world, POLICY, "u", "default", 22009) == 0
+
+
+MINE = a_service("mine", tenant="t")
+
+
+@cases(
+    ("mine", "copy", "going"),
+    [
+        (MINE, {}, [(1, NOW + POLICY.grace_room_s)]),
+        (MINE, {"phase": Phase.ASLEEP, "residue_mib": 9000}, []),  # stopped, which is no drain
+        (MINE, {"in_flight": 2}, []),
+        (a_service("mine", tenant="t", min_replicas=1), {}, []),
+        (a_service("mine", tenant="t", whitelisted_until=NOW + 9), {}, []),
+        (a_service("mine", tenant="u"), {}, []),
+        (MINE, {"loaded_at": NOW - 9}, []),
+    ],
+)
+def test_at_its_quota_a_company_makes_room_for_itself(mine, copy, going):
+    asks = a_service("s", tenant="t", demand=held())
+    things = [asks, mine, a_replica(1, "mine", **copy)]
+    assert drains(*things, t=Quota(13000, 12999)) == (going if mine.tenant == "t" else [])
+
+
+def test_who_waits_for_its_own_is_told_so_and_what_goes_is_not_taken_back():
+    asks = a_service("s", tenant="t", demand=held())
+    under_notice = a_replica(1, "mine", drain_at=NOW + 3, reason="room")
+    decisions = planned(asks, MINE, under_notice, t=Quota(13000, 0))
+    assert acting(decisions) == []
+    (waits,) = [d.refusal for d in decisions if d.refusal]
+    assert (waits.code, waits.numbers["leaving"]) == (Code.NOT_NOW, "mine")
+    back = acting(planned(MINE, under_notice, t=Quota(13000, 0)))
+    assert [(d.verb, d.reason) for d in back] == [(Verb.WAKE, Reason.UNNEEDED)], "nobody waits any more"
+
+
+def test_as_few_of_its_own_go_as_it_takes():
+    asks = a_service("s", weights=20000, tenant="t", demand=held())
+    small = [a_service(n, weights=1000, tenant="t", priority=10) for n in "ab"]
+    copies = [a_replica(1, "a"), a_replica(2, "b"), a_replica(3, "mine")]
+    assert [r for r, _ in drains(asks, *small, MINE, *copies, t=Quota(37000, 0))] == [3]
