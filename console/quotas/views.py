@@ -25,7 +25,7 @@ from console.quotas.forms import QuotaForm, as_seen
 from console.quotas.ledger import ledger
 from console.quotas.standing import standings
 from console.requests import weigh
-from console.requests.words import Told, told
+from console.requests.words import FACTS, told
 from console.services import tell
 from scheduler.allotment import Quota
 from scheduler.lending import plannable_mib
@@ -99,16 +99,24 @@ def _changed() -> str:
 def quota_answer(request: HttpRequest) -> HttpResponse:
     """What the quota as typed would do."""
     form = QuotaForm(request.POST or None)
-    found = None
+    context: dict[str, Any] = {"form": form}
     if form.is_bound and form.is_valid():
-        found = _told(request, form.cleaned_data["tenant"].slug, form.cleaned_data["pool"].name, form.quota)
-    return render(request, "quotas/_answer.html", {"found": found, "form": form})
+        frozen = _frozen(form.cleaned_data["tenant"].slug, form.cleaned_data["pool"].name, form.quota)
+        codes = {code: numbers for code, numbers in frozen["facts"]}
+        if (over := codes.get("over_promised")) is not None:
+            context["over"] = str(FACTS["over_promised"]) % over
+            frozen["facts"] = [fact for fact in frozen["facts"] if fact[0] != "over_promised"]
+        context["found"] = told(frozen, _names(request))
+    return render(request, "quotas/_answer.html", context)
 
 
-def _told(request: HttpRequest, tenant: str, pool: str, new: Quota | None) -> Told:
+def _frozen(tenant: str, pool: str, new: Quota | None) -> dict[str, Any]:
     now = time.time()
-    found = weighed(weigh.look(now), tenant, pool, new).frozen(now)
-    return told(found, tell.visible(own(Service.objects.all(), person(request))))
+    return weighed(weigh.look(now), tenant, pool, new).frozen(now)
+
+
+def _names(request: HttpRequest) -> tell.Names:
+    return tell.visible(own(Service.objects.all(), person(request)))
 
 
 @allowed(Act.EDIT_QUOTAS)
@@ -121,7 +129,7 @@ def quota_end(request: HttpRequest, pk: int) -> HttpResponse:
         _("%(who)s在%(pool)s的配额将取消：保证 %(guaranteed)s GiB、可借 %(borrowable)s GiB。")
         % {**who, "guaranteed": gib(row.guaranteed_mib), "borrowable": gib(row.borrowable_mib)},
     ]
-    found = _told(request, row.tenant.slug, row.pool.name, None)
+    found = told(_frozen(row.tenant.slug, row.pool.name, None), _names(request))
     context: dict[str, Any] = {"title": _("取消配额"), "says": [*says, *found.facts, *found.effects]}
     context |= {"done": _("取消配额"), "back": reverse("quotas"), "danger": True, "crumbs": _crumbs()}
     return render(request, "confirm.html", context)

@@ -15,7 +15,9 @@ from console.accounts.access import Act, allowed, may, own
 from console.accounts.models import User
 from console.board.names import hue
 from console.catalog.models import Service
+from console.quotas.refused import over_quota
 from console.requests.kept import kept
+from console.requests.kinds import KINDS
 from console.services import page as facts
 from console.services import snippets
 from console.services.ahead import hits, list_in, switch
@@ -54,6 +56,8 @@ def service(request: HttpRequest, name: str) -> HttpResponse:
     context = facts.page(one, user, labels, read_gateways(), state.policy())
     context |= _who(one, user) | {
         "changes": changes(one),
+        "over_quota": over_quota(one, context["decisions"]),
+        "may_ask_quota": user.role in KINDS["quota"].askers,
         "curl": snippets.curl(one, context["gateway"]),
         "python": snippets.python(one, context["gateway"]),
     }

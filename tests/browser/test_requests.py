@@ -135,6 +135,36 @@ def test_a_budget_is_asked_for_returned_changed_and_granted(web: Stage, enter):
     expect(judge.locator(".gk-head .gk-tag")).to_have_text(words["ended"])
 
 
+def test_a_quota_is_raised_from_the_companys_own_page_and_goes_back_by_itself(web: Stage, enter):
+    """From 80 GiB of the middle pool to 90; the page of quotas shows both, and the form begins with what is."""
+    words, asker = enter.words, enter("tenant_admin")
+    asker.goto(f"{web.url}/tenants/quotas")
+    line = asker.locator("#pool-shared-middle tbody tr")
+    expect(line).to_contain_text("80.0")
+    line.locator(".gk-actions a").click()
+    expect(asker.locator("[name=guaranteed_mib]")).to_have_value("81920")
+    path = filed(asker, words, guaranteed_mib="92160", until=local(2), why=words["said"])
+    approved(enter("approver"), web, path, words)
+    asker.goto(f"{web.url}/tenants/quotas")
+    expect(line).to_contain_text("90.0")
+    assert web.do("later", 3) == 1
+    asker.goto(f"{web.url}/tenants/quotas")
+    expect(line).to_contain_text("80.0")
+
+
+def test_the_centre_sees_what_a_quota_would_do_before_it_is_saved(web: Stage, enter):
+    page = enter("operator")
+    page.goto(f"{web.url}/tenants/quotas")
+    page.locator("#pool-shared-large tbody tr").first.locator(".gk-actions a").first.click()
+    page.locator("[name=guaranteed_mib]").fill("999999")
+    expect(page.locator("#answer .gk-note.bad")).to_be_visible()
+    page.locator("form#quota [type=submit]").click()
+    expect(page.locator("#id_guaranteed_mib_error")).to_be_visible()
+    page.locator("[name=guaranteed_mib]").fill("122880")
+    page.locator("form#quota [type=submit]").click()
+    page.wait_for_url(f"{web.url}/tenants/quotas")
+
+
 def test_an_audience_is_widened_and_another_company_may_have_a_key_for_it(web: Stage, enter):
     words, asker = enter.words, enter("tenant_admin")
     asker.goto(f"{web.url}/requests/new/audience")

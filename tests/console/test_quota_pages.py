@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 
 import pytest
+from django.utils import timezone
 
 from console import state
 from console.accounts.models import Tenant
 from console.audit.models import Entry
 from console.catalog.models import Replica, Service
 from console.fleet.models import Card, Pool, Quota
+from console.journal.models import Decision
 from console.quotas.ledger import ledger
 from console.quotas.standing import standings
 from scheduler.lending import plannable_mib
@@ -176,3 +178,19 @@ def test_only_the_operator_sets_quotas(browse, name):
     for path in ("new", "answer", str(row.pk), f"{row.pk}/end"):
         assert client.post(f"{PAGE}/{path}", form(1)).status_code == 403
     assert not re.search(r'class="btn[^"]*" href="/tenants/quotas/', text(client.get(PAGE)))
+
+
+def test_a_service_that_is_kept_out_says_by_how_much_and_where_to_ask(browse):
+    service = Service.objects.get(name="property-service")
+    numbers = {"tenant": "estate", "pool": POOL, "holds_mib": 30_000, "asked_mib": 18_704, "needed_mib": 8_704}
+    numbers |= {"guaranteed_mib": 40_000, "borrowable_mib": 0}
+    refused = {"verb": "start", "reason": "hold", "refusal": "quota_exceeded", "numbers": numbers}
+    Decision.objects.create(service=service, at=timezone.now(), **refused)
+    html = text(browse("tenant_admin").get(f"/services/{service.name}"))
+    assert "再多 8,704 MiB 才够" in html
+    ask = re.search(r'href="(/requests/new/quota\?[^"]+)"', html)[1].replace("&amp;", "&")
+    form = text(browse("tenant_admin").get(ask))
+    assert 'value="48704"' in form
+    assert "/requests/new/quota" not in text(browse("tenant_member").get(f"/services/{service.name}"))
+    Decision.objects.create(service=service, at=timezone.now(), verb="start", reason="hold", numbers={})
+    assert 'id="over-quota"' not in text(browse("tenant_admin").get(f"/services/{service.name}"))
