@@ -9,12 +9,13 @@ own takes in use what others hold within theirs. Who is always kept, or whitelis
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from scheduler.decision import Code, Numbers, Refusal
 from scheduler.draft import Draft
+from scheduler.holdings import held_there
 from scheduler.leaving import leave_s
 from scheduler.lifecycle import goes_by
 from scheduler.memory import held_mib
@@ -37,8 +38,7 @@ def asked_mib(service: Service) -> int:
 
 def used_mib(draft: Draft, tenant: str, pool: str) -> int:
     """Held there by its copies with what was decided and promised so far."""
-    held = draft.table(_held, of_book=True)
-    return sum(held[card][tenant] for card in cards_of(draft, pool))
+    return held_there(draft).held[tenant, pool]
 
 
 def no_start(draft: Draft, service: Service, pool: str) -> Refusal | None:
@@ -176,8 +176,7 @@ def borrowed_mib(draft: Draft, tenant: str, pool: str) -> int:
 
 
 def _going_mib(draft: Draft, tenant: str, pool: str) -> int:
-    leaving = draft.table(_leaving, of_book=True)
-    return sum(leaving[card][tenant] for card in cards_of(draft, pool))
+    return held_there(draft).going[tenant, pool]
 
 
 def _pools(draft: Draft) -> frozenset[str]:
@@ -194,23 +193,4 @@ def _by_pool(draft: Draft) -> dict[str, list[str]]:
     found: dict[str, list[str]] = defaultdict(list)
     for card in draft.world.cards.values():
         found[card.pool].append(card.id)
-    return found
-
-
-def _held(draft: Draft, card: str) -> Counter[str]:
-    """MiB by tenant."""
-    found: Counter[str] = Counter()
-    for seat in draft.book(card).seats:
-        if seat.service is not None:
-            found[seat.service.tenant] += held_mib(seat.replica, seat.service, draft.policy)
-    return found
-
-
-def _leaving(draft: Draft, card: str) -> Counter[str]:
-    """The same of those that leave anyway, and soon."""
-    found: Counter[str] = Counter()
-    soon = draft.now + draft.policy.grace_room_s
-    for seat in draft.book(card).seats:
-        if seat.service is not None and goes_by(seat.replica, soon):
-            found[seat.service.tenant] += held_mib(seat.replica, seat.service, draft.policy)
     return found

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scheduler.decision import Code, Reason, Verb
 from scheduler.draft import Draft
 from scheduler.lending import plannable_mib, promised_mib, shares
+from scheduler.memory import held_mib
 from scheduler.planner import plan
 from scheduler.quota import used_mib
 from scheduler.world import Phase, Quota, World
@@ -19,7 +20,7 @@ from tests.properties.test_all_stages import MANY, charged, loads
 from tests.properties.test_plan import SOME
 from tests.properties.wild import quotas as any_quotas
 from tests.properties.wild import wild_world
-from tests.scheduler.build import NOW, POLICY, a_card, a_service, a_world
+from tests.scheduler.build import NOW, POLICY, a_card, a_service, a_world, acting
 
 STAY_S = 60
 QUICK = replace(POLICY, min_loaded_s=STAY_S)
@@ -41,6 +42,25 @@ def test_no_start_or_wake_brings_a_tenant_beyond_its_quota(world):
         key = world.services[decision.service].tenant, world.cards[cards[0]].pool
         if key in world.quotas:
             assert used_mib(draft, *key) <= world.quotas[key].limit_mib, decision
+
+
+def plainly(draft: Draft, tenant: str, pool: str) -> int:
+    cards = (card for card in draft.world.cards.values() if card.pool == pool)
+    seats = (seat for card in cards for seat in draft.book(card.id).seats if seat.service is not None)
+    return sum(held_mib(seat.replica, seat.service, POLICY) for seat in seats if seat.service.tenant == tenant)
+
+
+@MANY
+@given(limited_worlds)
+def test_the_sums_are_kept_up_with_every_decision_and_promise(world):
+    draft = Draft(world, POLICY, NOW)
+    decisions = acting(plan(world, POLICY, NOW))
+    for decision in decisions:
+        draft.do(decision)
+        if decision.cards:
+            draft.promise([draft.phantom(decision.service, decision.cards, 1000)])
+        for tenant, pool in world.quotas:
+            assert used_mib(draft, tenant, pool) == plainly(draft, tenant, pool)
 
 
 @MANY

@@ -1,0 +1,58 @@
+"""What each tenant holds of each pool, kept up as a plan goes on: asked for every card by every wish."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from scheduler.draft import Draft
+from scheduler.lifecycle import goes_by
+from scheduler.memory import held_mib
+
+#: MiB by tenant on one card: in all, and of those that leave anyway, and soon.
+Part = tuple[Counter[str], Counter[str]]
+NOTHING: Part = (Counter(), Counter())
+
+
+@dataclass(slots=True)
+class Holdings:
+    """MiB by (tenant, pool): in all, and of those that leave anyway, and soon."""
+
+    held: Counter[tuple[str, str]] = field(default_factory=Counter)
+    going: Counter[tuple[str, str]] = field(default_factory=Counter)
+    parts: dict[str, Part] = field(default_factory=dict)  # by card, as they are in the sums
+
+
+def held_there(draft: Draft) -> Holdings:
+    """As of now: only cards on which something changed since the last question are looked at again."""
+    now, sums = draft.table(_part, of_book=True), draft.fact(_nothing_summed)
+    cards = draft.world.cards
+    if len(now) < len(cards):  # a table forgets what changed, and nobody else asks this one
+        for card in cards.keys() - now.keys():
+            _put(sums, card, cards[card].pool, now[card])
+    return sums
+
+
+def _nothing_summed(draft: Draft) -> Holdings:
+    return Holdings()
+
+
+def _put(sums: Holdings, card: str, pool: str, part: Part) -> None:
+    """The card's part in place of the one before."""
+    before = sums.parts.get(card, NOTHING)
+    for total, old, new in zip((sums.held, sums.going), before, part, strict=True):
+        for tenant in old.keys() | new.keys():
+            total[tenant, pool] += new[tenant] - old[tenant]
+    sums.parts[card] = part
+
+
+def _part(draft: Draft, card: str) -> Part:
+    held: Counter[str] = Counter()
+    going: Counter[str] = Counter()
+    soon = draft.now + draft.policy.grace_room_s
+    for seat in draft.book(card).seats:
+        if seat.service is not None and (mib := held_mib(seat.replica, seat.service, draft.policy)):
+            held[seat.service.tenant] += mib
+            if goes_by(seat.replica, soon):
+                going[seat.service.tenant] += mib
+    return held, going
