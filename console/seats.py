@@ -101,7 +101,7 @@ def _services(of: QuerySet[ReplicaRow], rules: Policy) -> tuple[dict[str, Servic
     """Found by the database: a thousand ids in a query cost more than the query."""
     columns = ServiceRow.objects.filter(pk__in=of.values("service_id")).order_by().values_list(
         "pk", "name", "label", "tenant_id", "profile", "tier", "weights_mib", "kv_cap_mib", "headroom_mib",
-        "overhead_mib", "cards_per_replica",
+        "overhead_mib", "cards_per_replica", "tenant__slug",
     )  # fmt: skip
     known, offered = {}, {}
     for row in columns:
@@ -114,9 +114,9 @@ def _services(of: QuerySet[ReplicaRow], rules: Policy) -> tuple[dict[str, Servic
 
 def _sized(row: tuple[Any, ...], rules: Policy) -> tuple[Service, Offered]:
     """A service as far as memory goes."""
-    _pk, name, label, tenant, profile, tier, weights, kv_cap, headroom, overhead, per_replica = row
+    _pk, name, label, tenant, profile, tier, weights, kv_cap, headroom, overhead, per_replica, slug = row
     claim = Claim(weights, kv_cap, headroom, rules.default_overhead_mib if overhead is None else overhead)
-    known = Service(name, "", claim, Profile(profile), Tier(tier), cards_per_replica=per_replica)
+    known = Service(name, slug, claim, Profile(profile), Tier(tier), cards_per_replica=per_replica)
     return known, Offered(name, label, tenant)
 
 

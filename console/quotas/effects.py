@@ -12,6 +12,7 @@ from console.services import fit
 from scheduler.allotment import Quota
 from scheduler.draft import Draft
 from scheduler.lending import first_to_go, held_by_tenant, plannable_mib, promised_mib
+from scheduler.policy import Policy
 from scheduler.world import World
 
 
@@ -20,11 +21,12 @@ def weighed(seen: weigh.Look, tenant: str, pool: str, new: Quota | None) -> weig
     after = with_quota(seen.world, tenant, pool, new)
     going, kept_mib = first_to_go(Draft(after, seen.rules, seen.now), tenant, pool)
     waits = [(one.service, *fit.back_s(after, seen.rules, one, asleep=False)) for one in going]
+    kept = [("kept_from", {"gib": gib(kept_mib)})] if kept_mib else []
     return weigh.Weighed(
         cards=tuple(dict.fromkeys(card for one in going for card in one.cards)),
         colder=[Colder(service, OWES, wait_s, rough) for service, wait_s, rough in waits],
         effects=weigh.difference(seen, after, seen.rules),
-        facts=[*_sums(seen, after, tenant, pool, new), *([("kept_from", {"gib": gib(kept_mib)})] if kept_mib else [])],
+        facts=[*sums(seen.world, seen.rules, tenant, pool, new), *kept],
     )
 
 
@@ -33,12 +35,11 @@ def with_quota(world: World, tenant: str, pool: str, new: Quota | None) -> World
     return replace(world, quotas=others if new is None else {**others, (tenant, pool): new})
 
 
-def _sums(
-    seen: weigh.Look, after: World, tenant: str, pool: str, new: Quota | None
-) -> list[tuple[str, dict[str, Any]]]:
-    there = plannable_mib(seen.world, seen.rules, pool)
-    was, will = promised_mib(seen.world.quotas, pool), promised_mib(after.quotas, pool)
-    used = held_by_tenant(seen.world, seen.rules)[tenant, pool]
+def sums(world: World, rules: Policy, tenant: str, pool: str, new: Quota | None) -> list[tuple[str, dict[str, Any]]]:
+    """What is promised in sum, and how the company stands: facts of `words.FACTS`."""
+    there, after = plannable_mib(world, rules, pool), with_quota(world, tenant, pool, new)
+    was, will = promised_mib(world.quotas, pool), promised_mib(after.quotas, pool)
+    used = held_by_tenant(world, rules)[tenant, pool]
     facts: list[tuple[str, dict[str, Any]]] = [
         ("promised", {"was": gib(was), "will": gib(will), "of": gib(there)}),
     ]

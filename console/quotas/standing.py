@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
 from console import state
 from console.accounts.models import Tenant
+from console.filters import gib
 from console.fleet.models import Pool
 from console.fleet.models import Quota as QuotaRow
 from console.quotas.ledger import ledger
@@ -53,10 +58,25 @@ class Line:
         return max(0, borrowable - self.share.borrowed_mib)
 
     @property
-    def rest_mib(self) -> int:
-        """Of the scale, beyond its bar."""
-        parts = (self.within_mib, self.share.lent_mib, self.idle_mib, self.share.borrowed_mib, self.borrowable_left_mib)
-        return max(0, self.scale_mib - sum(parts))
+    def bar(self) -> SafeString:
+        """Its parts side by side, and the rest of the scale."""
+        parts = [
+            ("s-w", self.within_mib),
+            ("s-lent", self.share.lent_mib),
+            ("s-kg", self.idle_mib),
+            ("s-h", self.share.borrowed_mib),
+            ("s-buf", self.borrowable_left_mib),
+        ]
+        parts.append(("s-free", self.scale_mib - sum(mib for _, mib in parts)))
+        return format_html_join("", '<i class="{}" style="--m:{}"></i>', [part for part in parts if part[1] > 0])
+
+    @property
+    def said(self) -> str:
+        """The bar for who does not see it."""
+        share = self.share
+        names = {"used": share.used_mib, "promised": share.promised_mib, "lent": share.lent_mib}
+        figures = {name: gib(mib) for name, mib in {**names, "borrowed": share.borrowed_mib}.items()}
+        return _("在用 %(used)s，保证 %(promised)s，借出 %(lent)s，借入 %(borrowed)s GiB") % figures
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from console.costs.views import person
 from console.filters import gib
 from console.fleet.models import Quota as QuotaRow
 from console.fleet.quotas import Overpromised, Overtaken, put, quota_of
-from console.quotas.effects import weighed
+from console.quotas.effects import sums, weighed
 from console.quotas.forms import QuotaForm, as_seen
 from console.quotas.ledger import ledger
 from console.quotas.standing import standings
@@ -129,8 +129,10 @@ def quota_end(request: HttpRequest, pk: int) -> HttpResponse:
         _("%(who)s在%(pool)s的配额将取消：保证 %(guaranteed)s GiB、可借 %(borrowable)s GiB。")
         % {**who, "guaranteed": gib(row.guaranteed_mib), "borrowable": gib(row.borrowable_mib)},
     ]
-    found = told(_frozen(row.tenant.slug, row.pool.name, None), _names(request))
-    context: dict[str, Any] = {"title": _("取消配额"), "says": [*says, *found.facts, *found.effects]}
+    rules = state.policy()
+    facts = sums(ledger(rules), rules, row.tenant.slug, row.pool.name, None)
+    says += [str(FACTS[code]) % numbers for code, numbers in facts]
+    context: dict[str, Any] = {"title": _("取消配额"), "says": says}
     context |= {"done": _("取消配额"), "back": reverse("quotas"), "danger": True, "crumbs": _crumbs()}
     return render(request, "confirm.html", context)
 
