@@ -10,7 +10,7 @@ own takes in use what others hold within theirs. Who is always kept, or whitelis
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduler.decision import Code, Numbers, Refusal
@@ -130,14 +130,15 @@ class Right:
     pool: str
     within: bool
 
-    def owing(self, copies: Iterable[Replica]) -> frozenset[int]:
-        """Ids of copies that sit on what others were promised: of each tenant, in this order, as much as it borrowed.
+    def owing(self, copies: Iterable[Replica]) -> Mapping[int, int]:
+        """Copies that sit on what others were promised, by id, with the MiB that their tenant borrows until then.
 
-        Nobody loses more than what it has beyond its guarantee, but for the rest of the last copy.
+        Of each tenant, in this order, as much as it borrowed: nobody loses more than what it has beyond its guarantee,
+        but for the rest of the last copy.
         """
         if not self.within:
-            return frozenset()
-        found, borrowed = set(), dict[str, int]()
+            return {}
+        found, borrowed = dict[int, int](), dict[str, int]()
         for replica in copies:
             service = self.draft.services.get(replica.service)
             if service is None or service.tenant == self.tenant:
@@ -145,10 +146,10 @@ class Right:
             left = borrowed.get(service.tenant)
             left = borrowed_mib(self.draft, service.tenant, self.pool) if left is None else left
             if left > 0:
-                found.add(replica.id)
+                found[replica.id] = left
                 left -= held_mib(replica, service, self.draft.policy) * len(replica.cards)
             borrowed[service.tenant] = left
-        return frozenset(found)
+        return found
 
     def spares(self, replica: Replica) -> bool:
         """One that is in use stays: its tenant is within its guarantee there, and the caller's would not be."""

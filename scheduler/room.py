@@ -201,13 +201,10 @@ def _not_now(rooms: Rooms, wait_s: float, low_s: float) -> Refusal:
 
 def send(draft: Draft, asks: Service, card: str, victim: Victim) -> Decision:
     """Sleepers and unwanted loads stop; idle ones get a short notice; those in use stop taking new calls."""
-    decision = Decision(
-        Verb.DRAIN,
-        victim.replica.service,
-        Reason.ROOM,
-        victim.replica.id,
-        numbers={"room_for": asks.name, "card": card, "priority": victim.priority},
-    )
+    numbers: Numbers = {"room_for": asks.name, "card": card, "priority": victim.priority}
+    if victim.owes_mib:
+        numbers["borrowed_mib"] = victim.owes_mib
+    decision = Decision(Verb.DRAIN, victim.replica.service, Reason.ROOM, victim.replica.id, numbers=numbers)
     match victim.kind:
         case Kind.SLEEPER | Kind.UNWANTED_LOAD:
             return replace(decision, verb=Verb.STOP)

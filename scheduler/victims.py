@@ -26,13 +26,14 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """`rest_s`: how long it may still stay."""
+    """`rest_s`: how long it may still stay; `owes_mib`: what its company borrows of what the caller's was promised."""
 
     kind: Kind
     replica: Replica
     priority: int
     used_at: float
     rest_s: float
+    owes_mib: int = 0
 
     @property
     def order(self) -> tuple[int, int, float, int]:
@@ -67,7 +68,7 @@ def victims(draft: Draft, card: str, caller: Service) -> list[Victim]:
         return [_victim(draft, c, caller) for c in each if _may_go_for(draft, c, caller)]
     owing = right.owing(c.replica for c in each)
     able = [c for c in each if c.replica.id in owing or (_may_go_for(draft, c, caller) and not _spared(right, c))]
-    return [_victim(draft, c, caller, owes=c.replica.id in owing) for c in able]
+    return [_victim(draft, c, caller, owes_mib=owing.get(c.replica.id, 0)) for c in able]
 
 
 def _may_go_for(draft: Draft, candidate: Candidate, caller: Service) -> bool:
@@ -132,14 +133,14 @@ def _answered_by(draft: Draft, candidate: Candidate, caller: Service) -> float:
     return since + candidate.answer_s + draft.rules_of(candidate.replica).grace_room_s
 
 
-def _victim(draft: Draft, candidate: Candidate, caller: Service, *, owes: bool = False) -> Victim:
+def _victim(draft: Draft, candidate: Candidate, caller: Service, *, owes_mib: int = 0) -> Victim:
     """With the rest of its minimum stay, of the pair's last swap, and of a call so recent that the next is near.
 
     The last is for equals only: a caller of higher priority, or who was promised what it sits on, would take it in
     use. An equal in use is waited for: it goes as an idle one, once it is.
     """
     kind, until = candidate.kind, candidate.stays_until
-    if candidate.priority >= caller.priority and not owes:
+    if candidate.priority >= caller.priority and not owes_mib:
         until = max(until, candidate.near_until)
         if kind is Kind.IN_USE:
             kind, until = Kind.IDLE, max(until, _answered_by(draft, candidate, caller))
@@ -147,7 +148,7 @@ def _victim(draft: Draft, candidate: Candidate, caller: Service, *, owes: bool =
         if swap.came == candidate.replica.service:
             until = max(until, swap.at + draft.rules_of(candidate.replica).min_loaded_s)
     rest_s = max(0.0, until - draft.now)
-    return Victim(kind, candidate.replica, candidate.priority, candidate.used_at, rest_s)
+    return Victim(kind, candidate.replica, candidate.priority, candidate.used_at, rest_s, owes_mib)
 
 
 def used(draft: Draft, replica: Replica) -> float:

@@ -125,6 +125,7 @@ NUMBERS = {
     "needed_mib": gettext_lazy("保证或可借再多 %(n)s MiB 才够"),
     "asked_mib": gettext_lazy("要 %(n)s MiB"),
     "holds_mib": gettext_lazy("已占 %(n)s MiB"),
+    "borrowed_mib": gettext_lazy("它的公司借着 %(n)s MiB"),
     "guaranteed_mib": gettext_lazy("保证 %(n)s MiB"),
     "borrowable_mib": gettext_lazy("可借 %(n)s MiB"),
     "room_mib": gettext_lazy("余 %(n)s MiB"),

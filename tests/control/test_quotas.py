@@ -55,7 +55,7 @@ def test_what_is_idle_is_lent_and_comes_back_to_who_was_promised_it(full: PaperF
     full.until(lambda: full.ready("hotline"))
     drain = Decision.objects.filter(verb="drain", reason="room", service=Service.objects.get(name="wild")).first()
     assert drain is not None
-    assert drain.numbers["room_for"] == "hotline"
+    assert (drain.numbers["room_for"], drain.numbers["borrowed_mib"]) == ("hotline", 47768)
 
 
 def test_without_a_promise_the_important_one_stays(full: PaperFarm) -> None:
