@@ -11,13 +11,15 @@ from typing import Any, TypeVar
 
 from scheduler.decision import Decision, Reason, Refusal, Verb
 from scheduler.facts import counting, heard, not_lost
-from scheduler.fragmentation import Mix, Stranded, kind_of, mix_of, open_to, stranded
+from scheduler.fragmentation import Mixes, Stranded, stranded
 from scheduler.hosts import COMING
+from scheduler.ledger import book_on
 from scheduler.lifecycle import begun, legal
 from scheduler.lifecycle import changed as changed
 from scheduler.lifecycle import moving as moving
-from scheduler.memory import Book, book_of, with_seats
+from scheduler.memory import Book
 from scheduler.policy import Policy
+from scheduler.rows import changed as with_values
 from scheduler.table import Table
 from scheduler.world import Card, Failure, Order, Phase, Pool, Replica, Service, Swap, Want, World
 
@@ -49,12 +51,8 @@ class Draft:
     touched: set[int] = field(default_factory=set)
     evicted: set[int] = field(default_factory=set)
     tightened: set[str] = field(default_factory=set)  # services whose card budget is spent: `budget.tighten`
-    #: Of `turns.rest_s`, by replica id: good for that very state of the replica.
-    rests: dict[int, tuple[Replica, tuple[float, float]]] = field(default_factory=dict)
+    rests: dict[int, tuple[Replica, tuple[float, float]]] = field(default_factory=dict)  # see `turns.rest_s`
     _orders: dict[str, list[Order]] = field(default_factory=lambda: defaultdict(list))
-    _loading: dict[str, list[Replica]] = field(default_factory=dict)  # by host, since the last change
-    _mixes: dict[tuple[str, str, float, str], Mix] = field(default_factory=dict)
-    _cards: list[Card] = field(default_factory=list)
     _by_card: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     _by_host: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     _tables: dict[Any, Table[Any]] = field(default_factory=dict)  # by who answers: see `table`
@@ -62,6 +60,8 @@ class Draft:
     _by_service: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     _swaps: dict[str, list[Swap]] = field(default_factory=lambda: defaultdict(list))
     facts: dict[Any, Any] = field(default_factory=dict)  # what no plan changes, once worked out: see `fact`
+    changes: list[str] = field(default_factory=list)  # cards about which answers ceased to hold, in turn
+    rankings: dict[Any, Any] = field(default_factory=dict)  # by the number they go by: see `ranking`
     _seats: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     _next_id: int = -1
 
@@ -88,9 +88,7 @@ class Draft:
         self._sit(replica)
         for card in replica.cards:
             self._changed(card)
-        cards = self.world.cards
-        for host in {cards[c].host for c in replica.cards if c in cards}:
-            self._loading.pop(host, None)
+        for host in {at.host for c in replica.cards if (at := self.world.cards.get(c)) is not None}:
             self._forget(self._by_host[host])
         self._forget(self._seats[replica.service])
 
@@ -101,6 +99,7 @@ class Draft:
 
     def _forget(self, cards: Iterable[str]) -> None:
         """Answers about these cards may not hold any more."""
+        self.changes += cards
         for table in self._tables.values():
             for card in cards:
                 table.pop(card, None)
@@ -119,8 +118,7 @@ class Draft:
         return self._those(self._by_service[service]) if service in self._by_service else []
 
     def _those(self, ids: set[int]) -> list[Replica]:
-        known = self.replicas
-        return [r for i in sorted(ids) if (r := known[i]).phase is not Phase.STOPPED]
+        return [r for i in sorted(ids) if (r := self.replicas[i]).phase is not Phase.STOPPED]
 
     def copies(self, service: str) -> int:
         """How many there are of it at most: stopped ones count."""
@@ -158,36 +156,22 @@ class Draft:
 
     def book(self, card: str) -> Book:
         """The card's ledger with what was decided and promised so far."""
-        return self.table(Draft._book, of_book=True)[card]
+        return self.books()[card]
 
-    def _book(self, card: str) -> Book:
-        seats = self.on_card(card)
-        known = [r for r in seats if r.id in self.world.replicas]
-        # What others took is known only against what the host saw: decisions of this very plan hold nothing yet.
-        before = [self.world.replicas[r.id] for r in known]
-        seen = book_of(self.world.cards[card], before, self.services, self.policy)
-        promised = self.promised.get(card)
-        if not promised and all(r is b for r, b in zip(seats, before, strict=False)) and len(seats) == len(before):
-            return seen  # nothing was decided here yet: so it is on nearly all cards
-        return with_seats(seen, [*seats, *(promised or {}).values()], self.services)
+    def books(self) -> Table[Book]:
+        return self.table(book_on, of_book=True)
 
     @property
     def services(self) -> Mapping[str, Service]:
         return self.world.services
 
-    def mix(self, card: Card) -> Mix:
-        """The claims expected on cards of this kind. No plan changes a claim."""
-        kind = kind_of(card)
-        if kind not in self._mixes:
-            pool = self.pool(card.id)
-            able = (service for service in self.services.values() if open_to(service, card, pool))
-            self._mixes[kind] = mix_of(able, self.policy)
-        return self._mixes[kind]
+    def mixes(self) -> Mixes:
+        """The claims expected on each kind of card. No plan changes a claim."""
+        return self.fact(_mixes)
 
     def stranded(self) -> dict[str, Stranded]:
         """Fragmentation by pool, with what was decided so far."""
-        cards = self.world.cards.values()
-        return stranded((self.book(card.id) for card in cards), {kind_of(card): self.mix(card) for card in cards})
+        return stranded([self.book(card) for card in self.world.cards], self.mixes())
 
     def given_up(self, failure: Failure, service: str) -> None:
         """A card was given up for this service in this very plan."""
@@ -229,7 +213,11 @@ class Draft:
 
     def busy(self, card: str, *, but: int | None = None) -> Replica | None:
         """Who is starting, waking, falling asleep or stopping on the card: one at a time."""
-        return next((r for r in self.table(_moving)[card] if r.id != but), None)
+        return (
+            next((r for r in there if r.id != but), None)
+            if (there := self.table(_moving, of_book=True)[card])
+            else None
+        )
 
     def cards_under(self, replica: Replica) -> list[Card] | None:
         """The cards it sits on; None when one of them is not known any more."""
@@ -239,18 +227,14 @@ class Draft:
 
     def cards(self) -> list[Card]:
         """All cards by id."""
-        if len(self._cards) != len(self.world.cards):
-            self._cards = [card for _, card in sorted(self.world.cards.items())]
-        return self._cards
+        return self.fact(_cards)
 
     def cards_of(self, host: str) -> list[str]:
         return self._by_host[host]
 
     def loading_on(self, host: str) -> list[Replica]:
-        if host not in self._loading:
-            found = {r.id: r for c in self.cards_of(host) for r in self.on_card(c) if r.phase is Phase.STARTING}
-            self._loading[host] = sorted(found.values(), key=BY_ID)
-        return self._loading[host]
+        cards = self.cards_of(host)
+        return self.table(_loading)[cards[0]] if cards else []
 
     # Changes
 
@@ -263,7 +247,9 @@ class Draft:
         if old is not None:
             self.touched.add(old.id)
         self.decisions.append(decision)
-        self._put(self._new(decision) if old is None else changed(old, decision, self.now))
+        if old is None:
+            self._next_id -= 1
+        self._put(begun(self._next_id, decision, self.now) if old is None else changed(old, decision, self.now))
         return True
 
     def refuse(self, service: str, reason: Reason, why: Refusal, verb: Verb = Verb.START, told: Told = NOTHING) -> None:
@@ -278,7 +264,7 @@ class Draft:
         for replica in replicas:
             for card in replica.cards:
                 self._seats[replica.service].add(card)
-                self.promised[card][replica.id] = replace(replica, phase=Phase.STARTING, measured_mib=None)
+                self.promised[card][replica.id] = with_values(replica, phase=Phase.STARTING, measured_mib=None)
                 self._changed(card)
 
     def queue(self, card: str, seconds: float) -> None:
@@ -291,9 +277,21 @@ class Draft:
         self._next_id -= 1
         return Replica(self._next_id, service, cards, Want.READY, Phase.STARTING, kv_granted_mib=kv_granted_mib)
 
-    def _new(self, decision: Decision) -> Replica:
-        self._next_id -= 1
-        return begun(self._next_id, decision, self.now)
+
+def _cards(draft: Draft) -> list[Card]:
+    return [card for _, card in sorted(draft.world.cards.items())]
+
+
+def _mixes(draft: Draft) -> Mixes:
+    return Mixes(draft.services.values(), draft.world.pools, draft.policy)
+
+
+def _loading(draft: Draft, card: str) -> list[Replica]:
+    """On the host of the card."""
+    cards = draft.cards_of(draft.world.cards[card].host)
+    on_the_move = draft.table(_moving, of_book=True)
+    found = {r.id: r for c in cards for r in on_the_move[c] if r.phase is Phase.STARTING}
+    return sorted(found.values(), key=BY_ID)
 
 
 def _moving(draft: Draft, card: str) -> list[Replica]:

@@ -61,18 +61,35 @@ def load_estimate(world: World, policy: Policy, service: Service, host: str) -> 
     return Estimate(line(world, policy, service, host).seconds(service.weights_mib), None, rough=True)
 
 
-def load_now(world: World, policy: Policy, service: Service, host: str, itself: Replica | None = None) -> Estimate:
-    """The same beside the loads under way (all but `itself`); the lower bound is that of a load alone."""
+def load_now(
+    world: World,
+    policy: Policy,
+    service: Service,
+    host: str,
+    itself: Replica | None = None,
+    loads: Iterable[Replica] | None = None,
+) -> Estimate:
+    """The same beside the loads under way (all but `itself`); the lower bound is that of a load alone.
+
+    `loads`: the world's replicas that start, where they are at hand.
+    """
     alone = load_estimate(world, policy, service, host)
-    return replace(alone, seconds=alone.seconds + _shared_s(world, policy, service, host, itself))
+    loads = starting(world) if loads is None else loads
+    return replace(alone, seconds=alone.seconds + _shared_s(world, policy, service, host, itself, loads))
 
 
-def _shared_s(world: World, policy: Policy, service: Service, host: str, itself: Replica | None) -> float:
+def starting(world: World) -> list[Replica]:
+    return [r for r in world.replicas.values() if r.phase is Phase.STARTING]
+
+
+def _shared_s(
+    world: World, policy: Policy, service: Service, host: str, itself: Replica | None, loads: Iterable[Replica]
+) -> float:
     """What concurrent reads add under equal shares: each other one as much as the shorter of the two has to read."""
     own_s = reading_s(world, policy, service, host)
     rest_s = 0.0
-    for other in world.replicas.values():
-        if other.phase is not Phase.STARTING or other.waking or (itself is not None and other.id == itself.id):
+    for other in loads:
+        if other.waking or (itself is not None and other.id == itself.id):
             continue
         there, known = host_of(world, other), world.services.get(other.service)
         if there is not None and there.name == host and known is not None and other.stage not in (QUEUED, WARMUP):
@@ -101,8 +118,10 @@ def pressure_bound_s(policy: Policy, service: Service | None) -> float:
     return min(drain_bound_s(policy, service), policy.pressure_drain_s)
 
 
-def remaining(world: World, policy: Policy, replica: Replica, now: float) -> Eta:
-    """The rest of a start or wake that is under way."""
+def remaining(
+    world: World, policy: Policy, replica: Replica, now: float, loads: Iterable[Replica] | None = None
+) -> Eta:
+    """The rest of a start or wake that is under way. `loads` as in `load_now`."""
     host = host_of(world, replica)
     service = world.services.get(replica.service)
     if service is None or host is None:
@@ -110,7 +129,7 @@ def remaining(world: World, policy: Policy, replica: Replica, now: float) -> Eta
     if replica.waking:
         whole = wake_estimate(world, policy, service, host.name)
     else:
-        whole = load_now(world, policy, service, host.name, replica)
+        whole = load_now(world, policy, service, host.name, replica, loads)
     elapsed = max(0.0, now - max(replica.since, replica.want_since))
     made = max(elapsed, (replica.progress or 0.0) * whole.seconds)
     eta_s = max(policy.eta_floor_s, whole.seconds - made)

@@ -120,7 +120,9 @@ def keeps(world: World, policy: Policy, now: float, replica: Replica, *, for_roo
     loaded for resident hours that are about to begin stays for them.
     """
     forecast, service = world.forecasts.get(replica.service), world.services.get(replica.service)
-    if service is None or replica.phase not in (Phase.READY, Phase.STARTING):
+    if service is None or (forecast is None and not service.resident):
+        return False
+    if replica.phase not in (Phase.READY, Phase.STARTING):
         return False
     policy, called = policy.of_service(service.name), service.demand.last_call_at
     if service.resident and resident_due(service, policy, now, forecast.load_s if forecast else 0.0):

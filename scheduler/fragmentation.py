@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 from scheduler.memory import HUNDRED, Book, awake_count, least_start_mib, room_mib
 from scheduler.policy import Policy
@@ -61,29 +62,71 @@ def weight_of(service: Service) -> int:
 
 def mix_of(services: Iterable[Service], policy: Policy) -> Mix:
     """The expected mix of these services; where nobody started and nobody is cold, each counts once."""
-    known = list(services)
-    counts: dict[int, int] = defaultdict(int)
-    nobody = not any(weight_of(service) for service in known)
-    for service in known:
-        if weight := weight_of(service) + nobody:
-            counts[least_start_mib(service, policy.oversell_mixed_pct)] += weight
-    sizes = sorted(counts)
+    claims: Claims = defaultdict(list)
+    for service in services:
+        claims[least_start_mib(service, policy.oversell_mixed_pct)].append(weight_of(service))
+    return _mix([claims])
+
+
+#: Least room: how often each claim of it is expected.
+Claims = dict[int, list[int]]
+
+
+def _mix(parts: Iterable[Claims]) -> Mix:
+    weights: Claims = defaultdict(list)
+    for claims in parts:
+        for least, each in claims.items():
+            weights[least] += each
+    counts = {least: sum(each) for least, each in weights.items()}
+    if not any(counts.values()):
+        counts = {least: len(each) for least, each in weights.items()}
+    sizes = sorted(least for least, count in counts.items() if count)
     return Mix(tuple(sizes), tuple(accumulate(counts[size] for size in sizes)))
 
 
-def kind_of(card: Card) -> tuple[str, str, float, str]:
-    """Cards of one kind are open to the same services."""
+#: (pool, class, compute capability, software): cards of one kind are open to the same services.
+Kind = tuple[str, str, float, str]
+
+
+def kind_of(card: Card) -> Kind:
     return card.pool, card.card_class, card.compute_cap, card.family
 
 
-def open_to(service: Service, card: Card, pool: Pool) -> bool:
-    """May the service live on cards of this kind, as far as never changes: pool, class, capability, software?"""
-    if service.pools and pool.name not in service.pools:
+class Home(NamedTuple):
+    """All that `open_to` reads of a service."""
+
+    pools: frozenset[str]
+    tenant: str
+    card_classes: frozenset[str]
+    min_compute_cap: float
+    family: str
+
+
+def open_to(home: Home, kind: Kind, pool: Pool) -> bool:
+    """May such services live on cards of this kind, as far as never changes: pool, class, capability, software?"""
+    _, card_class, compute_cap, family = kind
+    if home.pools and pool.name not in home.pools:
         return False
-    if pool.tenants and service.tenant not in pool.tenants:
+    if pool.tenants and home.tenant not in pool.tenants:
         return False
-    classes = not service.card_classes or card.card_class in service.card_classes
-    return classes and card.compute_cap >= service.min_compute_cap and card.family == service.family
+    classes = not home.card_classes or card_class in home.card_classes
+    return classes and compute_cap >= home.min_compute_cap and family == home.family
+
+
+class Mixes(dict[Kind, Mix]):
+    """The expected mix on each kind of card, of these services; worked out when it is first asked for."""
+
+    def __init__(self, services: Iterable[Service], pools: Mapping[str, Pool], policy: Policy) -> None:
+        limit, self.pools = policy.oversell_mixed_pct, pools
+        self.claims: dict[Home, Claims] = defaultdict(lambda: defaultdict(list))
+        for s in services:
+            home = Home(s.pools, s.tenant, s.card_classes, s.min_compute_cap, s.family)
+            self.claims[home][least_start_mib(s, limit)].append(weight_of(s))
+
+    def __missing__(self, kind: Kind) -> Mix:
+        pool = self.pools.get(kind[0], Pool(kind[0]))
+        found = self[kind] = _mix(claims for home, claims in self.claims.items() if open_to(home, kind, pool))
+        return found
 
 
 def unusable_mib(book: Book, mix: Mix) -> float:
@@ -98,12 +141,12 @@ def usable(card: Card) -> bool:
     return card.healthy and not card.cordoned and card.unavailable_mib is not None
 
 
-def stranded(books: Iterable[Book], mixes: Mapping[tuple[str, str, float, str], Mix]) -> dict[str, Stranded]:
-    """By pool. `mixes` by kind of card (`kind_of`)."""
+def stranded(books: Iterable[Book], mixes: Mixes) -> dict[str, Stranded]:
+    """By pool."""
     found: dict[str, Stranded] = {}
     for book in books:
         if usable(book.card):
-            mix = mixes.get(kind_of(book.card), Mix())
+            mix = mixes[kind_of(book.card)]
             pool = book.card.pool
             room = max(0, room_mib(book) or 0)
             found[pool] = found.get(pool, Stranded()).plus(room, unusable_mib(book, mix))

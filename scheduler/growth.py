@@ -9,7 +9,6 @@ from scheduler.decision import FOR_WANT_OF_ROOM, Code, Decision, Numbers, Reason
 from scheduler.draft import Draft
 from scheduler.estimate import load_estimate, wake_estimate
 from scheduler.faults import down, retry_in_s
-from scheduler.groups import by_host
 from scheduler.hosts import host_of, leaving, silence_s
 from scheduler.isolation import not_its_hours
 from scheduler.lifecycle import legal
@@ -23,6 +22,7 @@ from scheduler.room import give_back, make_room
 from scheduler.throttle import AHEAD, throttled
 from scheduler.turns import rest_s, waits_for
 from scheduler.ways import Ask
+from scheduler.where import AnyOpen, Only
 from scheduler.wishes import Wish, waited_for, wishes
 from scheduler.world import Card, Phase, Profile, Replica, Service, Want
 
@@ -38,7 +38,8 @@ def growth(draft: Draft, policy: Policy, now: float) -> None:
         # Once more round: whose copy had to go for a caller of higher priority wishes now, too.
         moved = {draft.replicas[i].service for i in draft.touched - before} - served
         unserved = wishes(draft, [draft.services[name] for name in moved if name in draft.services])
-    waited = [s for s in draft.services.values() if waited_for(s, now)]
+    told = {d.service for d in draft.decisions if d.refuses_wish is not None}
+    waited = [s for s in draft.services.values() if waited_for(s, now) and s.name not in told]
     for service in sorted(waited, key=attrgetter("name")):
         _say_what_callers_wait_for(draft, service)
     give_back(draft)
@@ -127,7 +128,7 @@ def _wake_here(draft: Draft, wish: Wish, sleeper: Replica, cards: list[Card]) ->
     refused = next((why for book in books if (why := wake_fits(book, sleeper, wish.service)) is not None), None)
     if refused is not None:
         ask = Ask(wish.service, sleeper, gentle=wish.scales)
-        return make_room(draft, ask, [cards], may_take=wish.takes) or _no_room(wish, refused)
+        return make_room(draft, ask, Only([cards]), may_take=wish.takes) or _no_room(wish, refused)
     turns = [turn for card in cards if (turn := waits_for(draft, card)) is not None]
     if not turns:
         numbers = {"card": cards[0].id, **wish.numbers}
@@ -182,21 +183,13 @@ def _start_later(draft: Draft, wish: Wish, there: Openings) -> Refusal:
     if throttled:
         refused = nearest_of(draft, service, [_gives_way(draft, answer) for answer in verdicts(draft, service)])
     else:
-        refused = nearest(draft, service, there.cards)
+        refused = nearest(draft, service, there.sieve)
     if wish.takes and by_quota(refused):
         return make_own_room(draft, wish, refused)
-    places = _places(service, [card for card in there.cards if card.id not in throttled])
-    if refused.code not in FOR_WANT_OF_ROOM or not places:
+    ask, where = Ask(service, gentle=wish.scales), AnyOpen(there.sieve, frozenset(throttled))
+    if refused.code not in FOR_WANT_OF_ROOM or not where.some(ask.need):
         return refused
-    ask = Ask(service, gentle=wish.scales)
-    return make_room(draft, ask, places, may_take=wish.takes) or _no_room(wish, refused)
-
-
-def _places(service: Service, cards: list[Card]) -> list[list[Card]]:
-    """Cards of which so many together would do as one copy needs: any, or those of one host."""
-    if service.cards_per_replica == 1:
-        return [cards] if cards else []
-    return [there for there in by_host(cards).values() if len(there) >= service.cards_per_replica]
+    return make_room(draft, ask, where, may_take=wish.takes) or _no_room(wish, refused)
 
 
 def _no_room(wish: Wish, refused: Refusal) -> Refusal:
@@ -248,7 +241,7 @@ def _queue(draft: Draft, service: Service, turn: Refusal) -> None:
 def _say_what_callers_wait_for(draft: Draft, service: Service) -> None:
     """Callers of a service whose copies are all in hand, yet none serves: a failed one's pause, a silent host."""
     copies = draft.in_hand(service.name)
-    if not copies or draft.refused(service.name):
+    if not copies:
         return
     if any(r.phase is not Phase.FAILED and not (r.phase is Phase.READY and draft.silent(r)) for r in copies):
         return

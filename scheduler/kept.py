@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 
 from scheduler import forecast
 from scheduler.draft import Draft
@@ -54,9 +55,16 @@ def resident_pool(draft: Draft, replica: Replica, service: Service) -> bool:
 
 def alone_in_pool(draft: Draft, replica: Replica, service: Service) -> bool:
     """No other service may use the pool: its memory would serve nobody."""
+    if draft.fact(_several_anywhere):
+        return False
     pools = {draft.pool(card).name for card in replica.cards if card in draft.world.cards}
     others = (s for s in draft.services.values() if s.name != service.name)
     return not any(not s.pools or s.pools & pools for s in others)
+
+
+def _several_anywhere(draft: Draft) -> bool:
+    """Are there two services or more that name no pool? Then nobody is alone in one."""
+    return len(list(islice((s for s in draft.services.values() if not s.pools), 2))) > 1
 
 
 def on_half_empty_card(draft: Draft, replica: Replica, service: Service) -> bool:
@@ -94,13 +102,16 @@ QUESTIONS: dict[str, Question] = {
 }
 
 
+_FOR_ROOM = [(name, question) for name, question in QUESTIONS.items() if name != HALF_EMPTY]
+
+
 def why_kept(draft: Draft, replica: Replica, *, for_room: bool = False) -> str | None:
     """The name of the rule that keeps this replica, or None. A little used card is no reason when a caller waits."""
     service = draft.services.get(replica.service)
     if service is None:
         return None
-    for name, question in QUESTIONS.items():
-        if not (for_room and name == HALF_EMPTY) and question(draft, replica, service):
+    for name, question in _FOR_ROOM if for_room else QUESTIONS.items():
+        if question(draft, replica, service):
             return name
     if forecast.keeps(draft.world, draft.policy, draft.now, replica, for_room=for_room):
         return EXPECTED

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from scheduler.decision import MAY_CUT, Decision, Reason, Verb
+from scheduler.rows import changed as with_values
 from scheduler.world import Phase, Replica, Want
 
 WANT_AFTER: dict[Verb, Want] = {
@@ -96,7 +95,7 @@ def changed(replica: Replica, decision: Decision, now: float) -> Replica:
     reason = decision.reason
     match decision.verb:
         case Verb.START:
-            return replace(
+            return with_values(
                 replica,
                 want=Want.READY,
                 phase=Phase.STARTING,
@@ -109,17 +108,17 @@ def changed(replica: Replica, decision: Decision, now: float) -> Replica:
                 reason=reason,
             )
         case Verb.WAKE if replica.phase is Phase.ASLEEP:
-            return replace(
+            return with_values(
                 replica, want=Want.READY, phase=Phase.STARTING, waking=True, want_since=now, since=now, reason=reason
             )
         case Verb.WAKE:
-            return replace(
+            return with_values(
                 replica, want=Want.READY, phase=Phase.READY, drain_at=None, want_since=now, reason=reason, quiet=False
             )
         case Verb.DRAIN if decision.not_before is not None:
-            return replace(replica, drain_at=decision.not_before, reason=reason)
+            return with_values(replica, drain_at=decision.not_before, reason=reason)
         case Verb.DRAIN:
-            return replace(
+            return with_values(
                 replica,
                 want=Want.DRAINED,
                 phase=Phase.DRAINING,
@@ -130,7 +129,7 @@ def changed(replica: Replica, decision: Decision, now: float) -> Replica:
                 quiet=False,
             )
         case Verb.SLEEP:
-            return replace(replica, want=Want.ASLEEP, want_since=now, reason=reason)
+            return with_values(replica, want=Want.ASLEEP, want_since=now, reason=reason)
         case Verb.STOP:
             phase = Phase.DRAINING if replica.phase is Phase.READY else replica.phase
-            return replace(replica, want=Want.STOPPED, phase=phase, want_since=now, reason=reason)
+            return with_values(replica, want=Want.STOPPED, phase=phase, want_since=now, reason=reason)

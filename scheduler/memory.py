@@ -26,7 +26,8 @@ HUNDRED = 100
 class Book:
     """One card's ledger. `external_mib` is None when the card cannot be measured: then nothing is placed.
 
-    Every wish of a plan asks every card the same sums again: they are worked out once (hence no slots).
+    Every wish of a plan asks every card the same sums again: they are worked out once (hence no slots). Other seats
+    are other sums: see `with_seats` and `after_leaving`.
     """
 
     card: Card
@@ -34,10 +35,7 @@ class Book:
     seats: tuple[Seat, ...]
     external_mib: int | None
     releasing_mib: int
-
-    @cached_property
-    def taken(self) -> Taken:
-        return taken(self.seats, self.policy)
+    taken: Taken  # of all seats
 
     @cached_property
     def room_mib(self) -> int | None:
@@ -96,16 +94,18 @@ def external_mib(card: Card, ours: int, noise_pct: int = 0) -> int | None:
 
 def book_of(card: Card, replicas: Iterable[Replica], services: Mapping[str, Service], policy: Policy) -> Book:
     """The card's ledger as it is now, from the replicas that sit on it."""
-    seats = tuple(Seat(r, services.get(r.service)) for r in replicas if r.phase is not Phase.STOPPED)
-    others = external_mib(card, ours_mib(seats, policy), policy.release_tolerance_pct)
-    return Book(card, policy, seats, others, card.releasing_mib)
+    seats = tuple([Seat(r, services.get(r.service)) for r in replicas if r.phase is not Phase.STOPPED])
+    sums = taken(seats, policy)
+    others = external_mib(card, sums.shown_mib, policy.release_tolerance_pct)
+    return Book(card, policy, seats, others, card.releasing_mib, sums)
 
 
 def with_seats(book: Book, replicas: Iterable[Replica], services: Mapping[str, Service]) -> Book:
     """The book with these replicas added, each in place of one with its id; what others took stays what it is."""
-    seats = {seat.replica.id: seat for seat in book.seats}
-    seats.update({r.id: Seat(r, services.get(r.service)) for r in replicas})
-    return replace(book, seats=tuple(seats.values()))
+    by_id = {seat.replica.id: seat for seat in book.seats}
+    by_id.update({r.id: Seat(r, services.get(r.service)) for r in replicas})
+    seats = tuple(by_id.values())
+    return replace(book, seats=seats, taken=taken(seats, book.policy))
 
 
 def after_leaving(book: Book, stopped: Collection[int], asleep: Collection[int] = ()) -> Book:
@@ -117,7 +117,7 @@ def after_leaving(book: Book, stopped: Collection[int], asleep: Collection[int] 
         if seat.replica.id in asleep and seat.replica.phase is not Phase.ASLEEP:
             seat = Seat(replace(seat.replica, phase=Phase.ASLEEP, measured_mib=None), seat.service)
         seats.append(seat)
-    return replace(book, seats=tuple(seats), releasing_mib=0)
+    return replace(book, seats=tuple(seats), releasing_mib=0, taken=taken(seats, book.policy))
 
 
 def allocatable_mib(book: Book) -> int | None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
-from heapq import nlargest
+from itertools import islice
 
 from scheduler.draft import Draft
 from scheduler.fragmentation import usable
 from scheduler.memory import least_start_mib
+from scheduler.ranking import ranking
 from scheduler.scores import Offer
-from scheduler.sums import sums_on
+from scheduler.sums import room_now, sums_on
 from scheduler.world import Phase, Service
 
 
@@ -46,14 +45,10 @@ def _alone_on(draft: Draft, offer: Offer) -> list[Service]:
 
 def _rooms_elsewhere(draft: Draft, offer: Offer, count: int) -> list[int]:
     """The largest rooms of the other cards of the pool: as many as there are claims, more are of no use."""
-    sums, here = sums_on(draft), offer.card.id
-    return nlargest(count, [sums[card].room_mib for card in draft.fact(_usable)[offer.card.pool] if card != here])
-
-
-def _usable(draft: Draft) -> Mapping[str, list[str]]:
-    """Usable cards by pool."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for card in draft.cards():
-        if usable(card):
-            found[card.pool].append(card.id)
-    return found
+    here, sums = offer.card, sums_on(draft)
+    others = (
+        sums[card.id].room_mib
+        for card in ranking(draft, room_now).down(draft)
+        if card.pool == here.pool and card.id != here.id and usable(card)
+    )
+    return list(islice(others, count))

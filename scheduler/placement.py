@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple
 
 from scheduler.decision import Code, Numbers, Refusal
 from scheduler.draft import Draft
 from scheduler.filters import LASTING, awake_limit
 from scheduler.groups import teams, too_few, turn_of
-from scheduler.memory import start_grant
+from scheduler.memory import Book, start_grant
 from scheduler.n_minus_1 import homeless_share
 from scheduler.policy import Policy
+from scheduler.ranking import ranking
 from scheduler.scores import Offer, weigh
 from scheduler.sieve import Sieve
-from scheduler.sums import start_of, sums_on
-from scheduler.turns import waits_for
-from scheduler.world import Card, Host, Service, World
+from scheduler.sums import Start, Sums, room_now, start_of, sums_on
+from scheduler.turns import free, waits_for
+from scheduler.world import Card, Host, Profile, Service, World
 
 #: After the lasting filters: replica limit, memory, turn.
 LIMIT, MEMORY, TURN = len(LASTING), len(LASTING) + 1, len(LASTING) + 2
@@ -70,14 +72,14 @@ def _fit(draft: Draft, service: Service, card: Card, host: Host) -> Verdict:
 
 
 def _turn_on(draft: Draft, card: str) -> Refusal | None:
-    return waits_for(draft, draft.world.cards[card])
+    return None if free(draft)[card] else waits_for(draft, draft.world.cards[card])
 
 
 @dataclass(frozen=True, slots=True)
 class Openings:
-    """`cards`: nothing lasting speaks against them; `fitting`: the answers of those that have the room. By card id."""
+    """`sieve` lets through what nothing lasting speaks against; `fitting`: answers of those with room, by card id."""
 
-    cards: list[Card]
+    sieve: Sieve
     fitting: list[Verdict]
 
 
@@ -86,37 +88,48 @@ def openings(draft: Draft, service: Service, *, now: bool = False) -> Openings:
 
     `now`: of those that have the room only such as can load at once, where there are any.
     """
-    cards, start, sums = Sieve(draft, service).open(), start_of(service, draft.policy), sums_on(draft)
-    least, turns = start.least_mib, draft.table(_turn_on)
-    roomy = [card for card in cards if sums[card.id].room_mib >= least and start.fits(sums[card.id])]
+    sieve, start, sums = Sieve(draft, service), start_of(service, draft.policy), sums_on(draft)
+    likely = ranking(draft, room_now).at_least(draft, start.least_mib)
+    roomy: list[Card] = []
     if now:
-        roomy = [card for card in roomy if turns[card.id] is None] or roomy
-    return Openings(cards, [Verdict(c, TURN, turns[c.id], _offer(draft, service, c)) for c in roomy])
+        at_once = free(draft)
+        roomy = [card for card in likely if at_once[card.id] and start.fits(sums[card.id]) and sieve.lets(card.id)]
+    roomy = roomy or [card for card in likely if start.fits(sums[card.id]) and sieve.lets(card.id)]
+    books, turns = draft.books(), draft.table(_turn_on)
+    return Openings(sieve, [Verdict(c, TURN, turns[c.id], _offer(start, service, books[c.id], c, sums)) for c in roomy])
 
 
-def _offer(draft: Draft, service: Service, card: Card) -> Offer:
-    """Of a card whose numbers say that it fits."""
-    book = draft.book(card.id)
+def _offer(start: Start, service: Service, book: Book, card: Card, sums: Mapping[str, Sums]) -> Offer:
+    """Of a card whose numbers say that it fits. What lowfreq ones are granted may depend on who else is there."""
+    if service.profile is not Profile.LOWFREQ:
+        return Offer(card, book, start.grant_mib(sums[card.id]))
     grant = start_grant(book, service)
     assert not isinstance(grant, Refusal)
     return Offer(card, book, grant)
 
 
-def nearest(draft: Draft, service: Service, cards: list[Card]) -> Refusal:
-    """Why there is no card that it fits: what the nearest to fitting says. `cards` as `Openings` has them."""
-    if not cards or service.cards_per_replica > 1:
+def nearest(draft: Draft, service: Service, sieve: Sieve) -> Refusal:
+    """Why there is no card that it fits: what the nearest to fitting says. `sieve` as `Openings` has it."""
+    card = None if service.cards_per_replica > 1 else _closest(draft, service, sieve)
+    if card is None:
         return nearest_of(draft, service, verdicts(draft, service))
-    return replace_numbers(_closest(draft, service, cards).refusal, cards=len(draft.cards()))
+    found = _fit(draft, service, card, draft.world.hosts[card.host])
+    return replace_numbers(found.refusal, cards=len(draft.cards()))
 
 
-def _closest(draft: Draft, service: Service, cards: list[Card]) -> Verdict:
+def _closest(draft: Draft, service: Service, sieve: Sieve) -> Card | None:
     """Of cards that are open to it, yet have no room, the one that lacks least; those with a place free come first."""
     start, sums = start_of(service, draft.policy), sums_on(draft)
-    placeable = [card for card in cards if sums[card.id].awake < start.most_awake]
-    shorts = start.shorts_mib(sums[card.id] for card in placeable)
-    least = max(0, min(shorts, default=0))
-    card = next((card for card, short in zip(placeable, shorts, strict=True) if short <= least), cards[0])
-    return _fit(draft, service, card, draft.world.hosts[card.host])
+    least, found = inf, None
+    for card in ranking(draft, room_now).down(draft):
+        there = sums[card.id]
+        if start.least_mib - there.room_mib > least:
+            break  # those that follow lack more
+        if there.awake < start.most_awake and sieve.lets(card.id):
+            short = max(0, start.short_mib(there))
+            if found is None or (short, card.id) < (least, found.id):
+                least, found = short, card
+    return found or next(iter(sieve.open()), None)
 
 
 def best(draft: Draft, service: Service, offers: list[Offer]) -> Placement:
@@ -147,7 +160,7 @@ def place(draft: Draft | World, policy: Policy, service: Service, now: float) ->
     if isinstance(draft, World):
         draft = Draft(draft, policy, now)
     there = openings(draft, service)
-    return choose(draft, service, there.fitting) or nearest(draft, service, there.cards)
+    return choose(draft, service, there.fitting) or nearest(draft, service, there.sieve)
 
 
 def choose(
@@ -234,4 +247,4 @@ def replace_numbers(refusal: Refusal | None, **more: int | float | str) -> Refus
     """The refusal with more numbers."""
     if refusal is None:
         return Refusal(Code.NO_CAPACITY, more)
-    return replace(refusal, numbers={**refusal.numbers, **more})
+    return Refusal(refusal.code, {**refusal.numbers, **more})

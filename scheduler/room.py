@@ -6,6 +6,7 @@ what is not needed any more.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from operator import itemgetter
 
@@ -20,19 +21,20 @@ from scheduler.sums import Start, Sums, Wake, start_of, wake_of
 from scheduler.turns import waits_for
 from scheduler.victims import Kind, Victim, used, victims
 from scheduler.ways import Ask, Room, Rooms
+from scheduler.where import Where, left, now
 from scheduler.world import Card, Phase, Replica, Service, Want
 
 
-def make_room(draft: Draft, ask: Ask, places: list[list[Card]], *, may_take: bool) -> Refusal | None:
+def make_room(draft: Draft, ask: Ask, where: Where, *, may_take: bool) -> Refusal | None:
     """Makes room in the cheapest place, and says when it is there, or when it could be; None: there will be none.
 
-    Of the cards of each place as many as the ask needs would do. Never grants: room takes time, next ticks use it.
+    Never grants: room takes time, next ticks use it.
     `may_take`: a caller waits, so others may have to go.
     """
-    rooms = _cheapest(draft, ask, places, may_take)
+    rooms = _cheapest(draft, ask, where, may_take)
     if rooms is not None:
         return _commit(draft, ask, rooms)
-    rooms = _soonest(draft, ask, places) if may_take else None
+    rooms = _soonest(draft, ask, where) if may_take else None
     return None if rooms is None else _later(draft, ask, rooms)
 
 
@@ -43,18 +45,17 @@ def _takes(draft: Draft, ask: Ask) -> Start | Wake:
     return start_of(ask.service, draft.policy)
 
 
-def _cheapest(draft: Draft, ask: Ask, places: list[list[Card]], may_take: bool) -> Rooms | None:
+def _cheapest(draft: Draft, ask: Ask, where: Where, may_take: bool) -> Rooms | None:
     """In the order of the least they could cost: what cannot be cheaper than the best is not tried."""
     best: Rooms | None = None
     takes, known = _takes(draft, ask), potentials(draft)
     least_mib = takes.least_mib
     if ask.need > 1:  # several cards together are not bounded: always tried
-        hopeful = [(FREE, cards) for cards in places]
+        hopeful = [(FREE, cards) for cards in where.teams(ask.need)]
     elif may_take:
-        able = [card for cards in places for card in cards if known[card.id].now_mib >= least_mib]
-        hopeful = [(known[card.id].least_cost(least_mib), [card]) for card in able]
+        hopeful = [(known[c.id].least_cost(least_mib), [c]) for c in where.having(draft, now, least_mib)]
     else:
-        hopeful = [(FREE, [card]) for cards in places for card in cards if known[card.id].left_mib >= least_mib]
+        hopeful = [(FREE, [card]) for card in where.having(draft, left, least_mib)]
     for least, cards in sorted(hopeful, key=itemgetter(0)):
         if best is not None and least > best.cost[: len(least)]:
             break
@@ -64,23 +65,27 @@ def _cheapest(draft: Draft, ask: Ask, places: list[list[Card]], may_take: bool) 
     return best
 
 
-def _soonest(draft: Draft, ask: Ask, places: list[list[Card]]) -> Rooms | None:
+def _soonest(draft: Draft, ask: Ask, where: Where) -> Rooms | None:
     """The same with those who must stay a while yet, by when they may go."""
     best: Rooms | None = None
-    takes, known = _takes(draft, ask), potentials(draft)
-    least_mib = takes.least_mib
-    if ask.need > 1:
-        hopeful = [(0.0, cards) for cards in places]
-    else:
-        able = [card for cards in places for card in cards if known[card.id].ever_mib >= least_mib]
-        hopeful = [(known[card.id].least_rest_s(least_mib, draft.now), [card]) for card in able]
-    for least_s, cards in sorted(hopeful, key=itemgetter(0)):
+    takes = _takes(draft, ask)
+    for least_s, cards in _by_rest(draft, ask, where, takes.least_mib):
         if best is not None and least_s > best.rest_s:
             break
         rooms = _rooms(draft, ask, cards, takes, may_take=True, resting=True)
         if rooms is not None and (best is None or (rooms.rest_s, rooms.cost) < (best.rest_s, best.cost)):
             best = rooms
     return best
+
+
+def _by_rest(draft: Draft, ask: Ask, where: Where, least_mib: int) -> Iterator[tuple[float, list[Card]]]:
+    """(seconds before which room cannot be there, cards) of every place that could have it, the soonest first."""
+    if ask.need > 1:
+        yield from ((0.0, cards) for cards in where.teams(ask.need))
+        return
+    yield from ((0.0, [card]) for card in where.having(draft, now, least_mib))
+    known = potentials(draft)
+    yield from ((known[c.id].least_rest_s(least_mib, draft.now), [c]) for c in where.later(draft, least_mib))
 
 
 def _rooms(
@@ -129,9 +134,10 @@ def _room(draft: Draft, ask: Ask, on: Card, takes: Start | Wake, may_take: bool,
     if parts is None:
         return None
     gone = {r.id for r in leaving}
-    others = victims(draft, on.id, ask.service) if may_take else []
-    others = [v for v in others if v.replica.id not in gone and (resting or v.rest_s <= 0)]
-    others = [v for v in others if not (ask.gentle and v.kind is Kind.IN_USE)]
+    able = victims(draft, on.id, ask.service) if may_take else []
+    others = [v for v in able if (resting or v.rest_s <= 0) and v.replica.id not in gone]
+    if ask.gentle:
+        others = [v for v in others if v.kind is not Kind.IN_USE]
     anyway = bool(leaving) or parts.releasing
     for sleep in (True, False):
         part = parts.asleep if sleep else parts.stopped
@@ -239,7 +245,7 @@ def _later(draft: Draft, ask: Ask, room: Rooms) -> Refusal:
     wait_s, low_s = wait_for(draft, room)
     if demand.held and room.rest_s <= patience:
         waits = _not_now(room, room.rest_s + wait_s, room.rest_s + low_s)
-        return replace(waits, numbers={**waits.numbers, "rest_s": room.rest_s})
+        return Refusal(waits.code, {**waits.numbers, "rest_s": room.rest_s})
     numbers: Numbers = {
         "card": room.first.id,
         "retry_after_s": room.rest_s,

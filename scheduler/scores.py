@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from scheduler.draft import Draft
-from scheduler.memory import HUNDRED, Book, awake_count, room_mib
+from scheduler.fragmentation import Mixes, kind_of
+from scheduler.memory import HUNDRED, Book
 from scheduler.pools import ELASTIC
 from scheduler.world import Card, Phase, Profile, Replica, Service
 
@@ -28,6 +29,8 @@ class Field:
     fastest_mib_s: int
     with_copies: frozenset[str]  # ready ones, or soon
     with_weights: frozenset[str]  # in memory: a copy sleeps, or was read, there
+    mixes: Mixes
+    peaks: Mapping[str, list[Profile]]  # of the services on each card
 
 
 Score = Callable[[Draft, Service, Offer, Field], float]
@@ -41,30 +44,42 @@ def fragmentation(draft: Draft, service: Service, offer: Offer, field: Field) ->
 
     Positive where it takes what was stranded before.
     """
-    mix, room = draft.mix(offer.card), room_mib(offer.book) or 0
+    card, book = offer.card, offer.book
+    mix, room = field.mixes[kind_of(card)], book.room_mib or 0
     left = room - service.claim.fixed_mib - offer.kv_granted_mib
-    full = awake_count(offer.book) + 1 >= draft.policy.max_replicas_per_card
+    full = book.taken.awake + 1 >= draft.policy.max_replicas_per_card
     after = left if full else left * mix.unfit_share(left)
-    return (room * mix.unfit_share(room) - after) / offer.card.total_mib
+    return (room * mix.unfit_share(room) - after) / card.total_mib
 
 
 def best_fit(draft: Draft, service: Service, offer: Offer, field: Field) -> float:
     """The fuller the card, the better."""
-    after = (room_mib(offer.book) or 0) - service.claim.fixed_mib - offer.kv_granted_mib
+    after = (offer.book.room_mib or 0) - service.claim.fixed_mib - offer.kv_granted_mib
     return 1 - after / offer.card.total_mib
 
 
 def profile(draft: Draft, service: Service, offer: Offer, field: Field) -> float:
     """Peaks that coincide cost, peaks that differ gain."""
-    return company(draft, service, (s.service for s in offer.book.seats if s.service))
+    return _together(peaks(draft, service), field.peaks[offer.card.id])
 
 
 def company(draft: Draft, service: Service, others: Iterable[Service]) -> float:
     """What a service gains, or loses, beside these: -1 to 1. Beside batch an online one is slowed at night alone."""
-    own = peaks(draft, service)
-    gains = [_pair(own, peaks(draft, other)) for other in others]
-    least = min(gains, default=0.0)
-    return least if least < 0 else max(gains, default=0.0)
+    return _together(peaks(draft, service), [peaks(draft, other) for other in others])
+
+
+def _peaks_on(draft: Draft, card: str) -> list[Profile]:
+    """Of the services on the card, each once."""
+    known = [peaks(draft, seat.service) for seat in draft.book(card).seats if seat.service]
+    return [profile for profile in Profile if profile in known]
+
+
+def _together(own: Profile, others: list[Profile]) -> float:
+    if not others:
+        return 0.0
+    gains = [_pair(own, other) for other in others]
+    least = min(gains)
+    return least if least < 0 else max(gains)
 
 
 def _pair(one: Profile, other: Profile) -> float:
@@ -137,12 +152,14 @@ BY_PLACE_WEIGHED: Weighed = [(n.removeprefix("score_"), n, s) for n, s in SCORES
 
 def field_of(draft: Draft, service: Service, offers: list[Offer]) -> Field:
     """Of these offers; at least one."""
-    hosts = draft.world.hosts
+    hosts, cards = draft.world.hosts, [o.card for o in offers]
     return Field(
-        dearest_fen_h=max(o.card.price_fen_h for o in offers),
-        fastest_mib_s=max(1, *(hosts[name].bandwidth_mib_s for name in {o.card.host for o in offers})),
+        dearest_fen_h=max([card.price_fen_h for card in cards]),
+        fastest_mib_s=max(1, *[hosts[name].bandwidth_mib_s for name in {card.host for card in cards}]),
         with_copies=_under(draft, draft.in_hand(service.name)),
         with_weights=_under(draft, (r for r in draft.of_service(service.name) if r.phase in LOADED)),
+        mixes=draft.mixes(),
+        peaks=draft.table(_peaks_on, of_book=True),
     )
 
 
@@ -153,27 +170,24 @@ def _under(draft: Draft, replicas: Iterable[Replica]) -> frozenset[str]:
 
 def scored(draft: Draft, service: Service, offer: Offer, field: Field) -> dict[str, float]:
     """Each score of an offer, weighed."""
-    return _weighed(BY_CARD_WEIGHED, draft, service, offer, field) | by_place(draft, service, offer, field)
-
-
-def by_place(draft: Draft, service: Service, offer: Offer, field: Field) -> dict[str, float]:
-    """Those of its host, price and pool."""
-    return _weighed(BY_PLACE_WEIGHED, draft, service, offer, field)
-
-
-def _weighed(scores: Weighed, draft: Draft, service: Service, offer: Offer, field: Field) -> dict[str, float]:
-    policy = draft.policy
-    return {name: getattr(policy, weight) * score(draft, service, offer, field) for name, weight, score in scores}
+    return {
+        name: getattr(draft.policy, weight) * score(draft, service, offer, field)
+        for name, weight, score in (*BY_CARD_WEIGHED, *BY_PLACE_WEIGHED)
+    }
 
 
 def weigh(draft: Draft, service: Service, offers: list[Offer]) -> dict[str, dict[str, float]]:
-    """Each offer's scores, by card id; what is the same of all cards of a place is worked out once."""
-    field, found = field_of(draft, service, offers), {}
+    """The same of each offer, by card id; what is one for all cards of a place is worked out once."""
+    field, policy = field_of(draft, service, offers), draft.policy
+    by_card = [(name, getattr(policy, weight), score) for name, weight, score in BY_CARD_WEIGHED]
+    by_place = [(name, getattr(policy, weight), score) for name, weight, score in BY_PLACE_WEIGHED]
     places: dict[tuple[str, int, str], dict[str, float]] = {}
+    found: dict[str, dict[str, float]] = {}
     for offer in offers:
         card = offer.card
-        place = card.host, card.price_fen_h, card.pool
-        if place not in places:
-            places[place] = by_place(draft, service, offer, field)
-        found[card.id] = _weighed(BY_CARD_WEIGHED, draft, service, offer, field) | places[place]
+        there = card.host, card.price_fen_h, card.pool
+        if there not in places:
+            places[there] = {name: weight * score(draft, service, offer, field) for name, weight, score in by_place}
+        own = {name: weight * score(draft, service, offer, field) for name, weight, score in by_card}
+        found[card.id] = own | places[there]
     return found

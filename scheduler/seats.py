@@ -19,7 +19,8 @@ class Seat(NamedTuple):
 class Taken(NamedTuple):
     """Of all seats of a card: MiB held, KV caps and grants of ours, who is awake, and ours that are no online service.
 
-    Sleepers count for the mix; failed ones and imported engines do not.
+    Sleepers count for the mix; failed ones and imported engines do not. `shown_mib`: what the driver shows of ours:
+    measured process memory; where it is unmeasured, the ledger's value without headroom.
     """
 
     held_mib: int = 0
@@ -27,6 +28,12 @@ class Taken(NamedTuple):
     granted_mib: int = 0
     awake: int = 0
     mixed: int = 0
+    shown_mib: int = 0
+
+
+def residue_mib(replica: Replica, policy: Policy) -> int:
+    """What it holds while asleep, unless it is measured to hold more."""
+    return policy.default_residue_mib if replica.residue_mib is None else replica.residue_mib
 
 
 def held_mib(replica: Replica, service: Service | None, policy: Policy) -> int:
@@ -37,20 +44,25 @@ def held_mib(replica: Replica, service: Service | None, policy: Policy) -> int:
     if replica.external:
         return measured
     if phase is Phase.ASLEEP:
-        residue = policy.default_residue_mib if replica.residue_mib is None else replica.residue_mib
-        return max(residue, measured)
+        return max(residue_mib(replica, policy), measured)
     return max((service.claim.fixed_mib if service else 0) + replica.kv_granted_mib, measured)
 
 
 def taken(seats: Iterable[Seat], policy: Policy) -> Taken:
     """One look at each seat for all sums: they are asked for of every card in every plan."""
-    held = caps = granted = awake = mixed = 0
+    held = caps = granted = awake = mixed = shown = 0
     for replica, service in seats:
         phase = replica.phase
         if phase is Phase.STOPPED or phase is Phase.FAILED:
             continue
-        held += held_mib(replica, service, policy)
-        awake += phase is not Phase.ASLEEP
+        mine = held_mib(replica, service, policy)
+        held += mine
+        awoken = phase is not Phase.ASLEEP
+        awake += awoken
+        if replica.measured_mib is not None:
+            shown += replica.measured_mib
+        else:
+            shown += max(0, mine - service.claim.headroom_mib) if awoken and service is not None else mine
         if replica.external:
             continue
         if service is None:
@@ -59,16 +71,9 @@ def taken(seats: Iterable[Seat], policy: Policy) -> Taken:
         caps += service.claim.kv_cap_mib
         granted += replica.kv_granted_mib
         mixed += service.profile is not Profile.ONLINE
-    return Taken(held, caps, granted, awake, mixed)
+    return Taken(held, caps, granted, awake, mixed, shown)
 
 
 def ours_mib(seats: Iterable[Seat], policy: Policy) -> int:
-    """Measured process memory of our replicas; where unmeasured, the ledger value without headroom."""
-    total = 0
-    for replica, service in seats:
-        if replica.measured_mib is not None and replica.phase not in (Phase.STOPPED, Phase.FAILED):
-            total += replica.measured_mib
-        elif held := held_mib(replica, service, policy):
-            spare = service.claim.headroom_mib if service is not None and replica.awake else 0
-            total += max(0, held - spare)
-    return total
+    """What the driver shows of these."""
+    return taken(seats, policy).shown_mib

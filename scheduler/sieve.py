@@ -7,6 +7,7 @@ asked of every card.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import cached_property
 
 from scheduler import two_hosts
 from scheduler.decision import Refusal
@@ -60,6 +61,9 @@ BY_KIND = frozenset(
     }
 )
 
+_ASKED_OF_ONE = [(place, question) for place, question in enumerate(LASTING) if question not in BY_KIND]
+_ASKED_BY_KIND = [(place, question) for place, question in enumerate(LASTING) if question in BY_KIND]
+
 #: What they let in, or keep out, they let onto every card of the pool, or onto none.
 BY_POOL = [pool, elastic, quota]
 
@@ -111,14 +115,12 @@ class Sieve:
     def __init__(self, draft: Draft, service: Service) -> None:
         self.draft, self.service = draft, service
         self.kept = _kept(draft, service)
-        self.rest = [(place, question) for place, question in enumerate(LASTING) if self._asks(question)]
+        self.rest = [(place, question) for place, question in _ASKED_OF_ONE if self._asks(question)]
         self.pools = draft.fact(_pools)
         self.let_in: set[tuple[int, str]] = set()  # (place of a filter by pool, pool that it lets into)
 
     def _asks(self, question: Filter) -> bool:
         """Must it be asked of any card at all?"""
-        if question in BY_KIND:
-            return False
         if question in ONLY_ON:
             return bool(ONLY_ON[question](self.draft, self.service))
         return not (question in LETS_ALL and LETS_ALL[question](self.draft, self.service))
@@ -142,15 +144,25 @@ class Sieve:
 
     def open(self) -> list[Card]:
         """The cards that none refuses, by id. Not to be changed: it may be the answer to others, too."""
-        asked = [question for _, question in self.rest if question not in BY_POOL]
-        cards = self._open_by_kind(frozenset(name for name in self.pools if self._may_enter(name)))
-        for question in asked:
-            if question in ONLY_ON:
-                shut = {i for i in ONLY_ON[question](self.draft, self.service) if self._refused(question, i)}
-                cards = [card for card in cards if card.id not in shut] if shut else cards
-            else:
-                cards = [card for card in cards if not self._refused(question, card.id)]
-        return cards
+        cards, _ = self._by_kind
+        return [card for card in cards if self.lets(card.id)] if self._shut or self._questions else cards
+
+    def lets(self, card: str) -> bool:
+        """Is it one of them?"""
+        if card in self._shut or card not in self._by_kind[1]:
+            return False
+        return not self._questions or not any(self._refused(question, card) for question in self._questions)
+
+    @cached_property
+    def _questions(self) -> list[Filter]:
+        """That are to be asked of each card."""
+        return [question for _, question in self.rest if question not in BY_POOL and question not in ONLY_ON]
+
+    @cached_property
+    def _shut(self) -> set[str]:
+        """The few cards that filters have something against which have nothing against any other."""
+        some = [question for _, question in self.rest if question in ONLY_ON]
+        return {i for q in some for i in ONLY_ON[q](self.draft, self.service) if self._refused(q, i)}
 
     def _refused(self, question: Filter, card_id: str) -> bool:
         card = self.draft.world.cards.get(card_id)
@@ -160,12 +172,16 @@ class Sieve:
     def _may_enter(self, name: str) -> bool:
         return not any(self._refused(q, self.pools[name]) for _, q in self.rest if q in BY_POOL)
 
-    def _open_by_kind(self, pools: frozenset[str]) -> list[Card]:
+    @cached_property
+    def _by_kind(self) -> tuple[list[Card], frozenset[str]]:
+        """Cards, and their ids, which the filters by kind and by pool let in: the same for many services."""
+        pools = frozenset(name for name in self.pools if self._may_enter(name))
         key, hosts = (kind(self.draft, self.service), pools), self.draft.world.hosts
         if key not in self.draft.facts:
             mine = (c for c in self.draft.cards() if c.pool in pools and c.host in hosts)
-            self.draft.facts[key] = [card for card in mine if card.id not in self.kept]
-        found: list[Card] = self.draft.facts[key]
+            cards = [card for card in mine if card.id not in self.kept]
+            self.draft.facts[key] = cards, frozenset(card.id for card in cards)
+        found: tuple[list[Card], frozenset[str]] = self.draft.facts[key]
         return found
 
 
@@ -190,8 +206,7 @@ def _kept(draft: Draft, service: Service) -> dict[str, tuple[int, Refusal]]:
 
 
 def _first(draft: Draft, service: Service, card: Card, host: Host) -> tuple[int, Refusal] | None:
-    for place, question in enumerate(LASTING):
-        refusal = question(draft, service, card, host) if question in BY_KIND else None
-        if refusal is not None:
+    for place, question in _ASKED_BY_KIND:
+        if (refusal := question(draft, service, card, host)) is not None:
             return place, refusal
     return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from scheduler.decision import Refusal
 from scheduler.draft import Draft
-from scheduler.fragmentation import Mix, Stranded, usable
+from scheduler.fragmentation import Mix, Stranded, kind_of, usable
 from scheduler.memory import Seat, awake_count, held_mib, ours_mib, room_mib
 from scheduler.moves import admits
 from scheduler.policy import Policy
@@ -100,7 +100,7 @@ class Search:
 
     def _spot(self, card: Card) -> Spot:
         book, most = self.draft.book(card.id), self.policy.max_replicas_per_card
-        return Spot(card, room_mib(book) or 0, awake_count(book), self.draft.mix(card), most)
+        return Spot(card, room_mib(book) or 0, awake_count(book), self.draft.mixes()[kind_of(card)], most)
 
     @property
     def left(self) -> int:

@@ -121,9 +121,15 @@ def _sleepers(draft: Draft, card: str) -> int:
 
 def host_room_mib(draft: Draft, host: Host) -> int:
     """Host memory that further sleepers' weights may take: all but the floor and those who sleep there."""
-    sleepers = {r.id: r.service for card in draft.cards_of(host.name) for r in draft.on_card(card) if falling_asleep(r)}
-    taken = sum(draft.services[s].weights_mib for s in sleepers.values() if s in draft.services)
-    return _for_sleepers_mib(draft, host) - taken
+    cards = draft.cards_of(host.name)
+    return _for_sleepers_mib(draft, host) - (draft.table(_sleeping_mib)[cards[0]] if cards else 0)
+
+
+def _sleeping_mib(draft: Draft, card: str) -> int:
+    """What sleepers' weights take on the host of the card."""
+    cards = draft.cards_of(draft.world.cards[card].host)
+    sleepers = {r.id: r.service for c in cards for r in draft.on_card(c) if falling_asleep(r)}
+    return sum(draft.services[s].weights_mib for s in sleepers.values() if s in draft.services)
 
 
 def _for_sleepers_mib(draft: Draft, host: Host) -> int:

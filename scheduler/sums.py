@@ -12,6 +12,7 @@ from typing import NamedTuple
 from scheduler.draft import Draft
 from scheduler.memory import HUNDRED, Book, Seat, allocatable_mib, held_mib, least_start_mib
 from scheduler.policy import Policy
+from scheduler.seats import residue_mib
 from scheduler.world import Phase, Profile, Replica, Service
 
 
@@ -55,21 +56,25 @@ class Start(NamedTuple):
 
     def fits(self, sums: Sums) -> bool:
         """As `awake_limit` and `start_grant` have it. What a squeezed card grants less never decides whether."""
-        if sums.awake >= self.most_awake:
+        room, caps, granted, awake, mixed = sums
+        if awake >= self.most_awake:
             return False
-        all_online = self.profile is Profile.ONLINE and not sums.mixed
-        if (self.least_online_mib if all_online else self.least_mixed_mib) > sums.room_mib:
+        all_online = self.profile is Profile.ONLINE and not mixed
+        if (self.least_online_mib if all_online else self.least_mixed_mib) > room:
             return False
-        grant = min(self.cap_mib, sums.room_mib - self.fixed_mib)
+        grant = min(self.cap_mib, room - self.fixed_mib)
         limit = self.online_pct if all_online else self.mixed_pct
-        granted = (sums.granted_mib + grant) * (HUNDRED + limit)
-        return (sums.caps_mib + self.cap_mib) * HUNDRED <= granted and grant >= self.one_request_mib
+        enough = (caps + self.cap_mib) * HUNDRED <= (granted + grant) * (HUNDRED + limit)
+        return enough and grant >= self.one_request_mib
 
-    def shorts_mib(self, cards: Iterable[Sums]) -> list[int]:
-        """What the room of each lacks; 0 or less: room is not what it lacks."""
-        mixed = self.least_mixed_mib
-        alone = self.least_online_mib if self.profile is Profile.ONLINE else mixed
-        return [(mixed if sums.mixed else alone) - sums.room_mib for sums in cards]
+    def grant_mib(self, sums: Sums) -> int:
+        """KV of a start that fits, where nothing is left for others."""
+        return min(self.cap_mib, sums.room_mib - self.fixed_mib)
+
+    def short_mib(self, sums: Sums) -> int:
+        """What the room lacks; 0 or less: room is not what it lacks."""
+        all_online = self.profile is Profile.ONLINE and not sums.mixed
+        return (self.least_online_mib if all_online else self.least_mixed_mib) - sums.room_mib
 
 
 def start_of(service: Service, policy: Policy) -> Start:
@@ -114,7 +119,7 @@ def sums_of(book: Book) -> Sums | None:
     room = allocatable_mib(book)
     if room is None:
         return None
-    held, caps, granted, awake, mixed = book.taken
+    held, caps, granted, awake, mixed, _ = book.taken
     return Sums(room + book.releasing_mib - held, caps, granted, awake, mixed)
 
 
@@ -123,10 +128,15 @@ def sums_on(draft: Draft) -> Mapping[str, Sums]:
     return draft.table(_sums_now, of_book=True)
 
 
+def room_now(draft: Draft, card: str) -> int:
+    """Of `sums_on`, to rank the cards by."""
+    return draft.table(_sums_now, of_book=True)[card].room_mib
+
+
 def _sums_now(draft: Draft, card: str) -> Sums:
     book = draft.book(card)
     room = -HUNDRED * book.card.total_mib if book.room_mib is None else book.room_mib
-    _, caps, granted, awake, mixed = book.taken
+    _, caps, granted, awake, mixed, _ = book.taken
     return Sums(room, caps, granted, awake, mixed)
 
 
@@ -146,6 +156,8 @@ def part_asleep(seat: Seat, policy: Policy) -> Sums:
     """What leaves the card's sums when this replica falls asleep: its KV stays granted."""
     if seat.replica.phase is Phase.ASLEEP:
         return NOTHING
+    if seat.replica.awake and not seat.replica.external and seat.service is not None:
+        return Sums(held_mib(seat.replica, seat.service, policy) - residue_mib(seat.replica, policy), 0, 0, 1, 0)
     sleeper = replace(seat.replica, phase=Phase.ASLEEP, measured_mib=None)
     before, after = part_of(seat, policy), part_of(Seat(sleeper, seat.service), policy)
     return Sums(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from scheduler import two_hosts
 from scheduler.decision import Reason
@@ -24,8 +24,7 @@ class Kind(IntEnum):
     IN_USE = 3  # only for strictly higher priority, and never cut
 
 
-@dataclass(frozen=True, slots=True)
-class Victim:
+class Victim(NamedTuple):
     """`rest_s`: how long it may still stay; `owes_mib`: what its company borrows of what the caller's was promised."""
 
     kind: Kind
@@ -40,8 +39,7 @@ class Victim:
         return self.kind, self.priority, self.used_at, self.replica.id
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """Who could go for some caller. Until `stays_until` it does for none; until `near_until` not for an equal.
 
     `answer_s`: the mean time of an answer of one in use, None where unknown.

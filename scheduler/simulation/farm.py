@@ -12,12 +12,12 @@ from scheduler.fragmentation import together
 from scheduler.planner import plan
 from scheduler.policy import Policy
 from scheduler.reclaim import idle_limit_s
+from scheduler.rows import changed
 from scheduler.signals import copies as counted
 from scheduler.signals import look
 from scheduler.simulation import gate, learning, machines, night, recording
 from scheduler.simulation.copies import Copy
 from scheduler.simulation.measures import Measures
-from scheduler.simulation.rows import changed
 from scheduler.simulation.state import NEVER, Farm, Planner, wanted_ready
 from scheduler.simulation.trace import Call, Machine, Trace
 from scheduler.world import Phase, Service, World

@@ -12,9 +12,9 @@ from scheduler.decision import Decision
 from scheduler.move import Move
 from scheduler.policy import Policy
 from scheduler.pressed import samples_after
+from scheduler.rows import changed
 from scheduler.simulation.copies import Copy
 from scheduler.simulation.measures import Measures
-from scheduler.simulation.rows import changed
 from scheduler.simulation.trace import Call, Machine
 from scheduler.world import Demand, Eviction, LoadTimes, Phase, Pool, Service, Swap, Want, World
 

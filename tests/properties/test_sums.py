@@ -15,11 +15,13 @@ from scheduler.growth import growth
 from scheduler.memory import after_leaving, start_grant, wake_fits
 from scheduler.placement import nearest, nearest_of, openings, verdicts
 from scheduler.potential import falls_asleep, parts_of, potential_of
+from scheduler.ranking import ranking
 from scheduler.room import _cheapest, _rooms, _soonest, make_room
 from scheduler.sieve import Sieve
-from scheduler.sums import start_of, sums_of, sums_on, wake_of
+from scheduler.sums import room_now, start_of, sums_of, sums_on, wake_of
 from scheduler.victims import candidates
 from scheduler.ways import Ask, Rooms
+from scheduler.where import AnyOpen, Only, left, now
 from scheduler.world import Card, Phase, Pool, Quota, Swap, World
 from tests.properties.test_plan import MANY
 from tests.properties.worlds import any_world
@@ -55,7 +57,7 @@ farms = st.builds(a_farm, st.integers(0, 2**32))
 def test_a_start_fits_the_sums_where_the_ledger_grants_it(world: World) -> None:
     draft = Draft(world, POLICY, NOW)
     for card in draft.cards():
-        book = replace(draft.book(card.id), releasing_mib=0)
+        book = after_leaving(draft.book(card.id), ())
         sums = sums_of(book)
         for service in world.services.values():
             roomy = awake_limit(draft, service, card, world.hosts[card.host]) is None
@@ -71,7 +73,7 @@ def test_a_wake_fits_the_sums_where_the_ledger_lets_it(world: World) -> None:
     draft = Draft(world, POLICY, NOW)
     for replica in world.replicas.values():
         if replica.phase is Phase.ASLEEP:
-            book = replace(draft.book(replica.cards[0]), releasing_mib=0)
+            book = after_leaving(draft.book(replica.cards[0]), ())
             sums, service = sums_of(book), world.services[replica.service]
             lets = wake_fits(book, replica, service) is None
             assert lets == (sums is not None and wake_of(replica, service, POLICY).fits(sums))
@@ -117,7 +119,7 @@ def test_openings_are_the_cards_that_say_so_one_by_one(world: World) -> None:
         at_once = [v for v in there.fitting if v.refusal is None]
         assert openings(draft, service, now=True).fitting == (at_once or there.fitting)
         if not there.fitting:
-            assert nearest(draft, service, there.cards) == nearest_of(draft, service, answers)
+            assert nearest(draft, service, there.sieve) == nearest_of(draft, service, answers)
 
 
 def asks(world: World, draft: Draft) -> list[tuple[Ask, list[list[Card]]]]:
@@ -142,7 +144,7 @@ def test_the_cheapest_room_is_the_cheapest_of_all(world: World, may_take: bool) 
     draft = Draft(world, POLICY, NOW)
     for ask, places in asks(world, draft):
         found = each_way(draft, ask, places, may_take, resting=False)
-        best = _cheapest(draft, ask, places, may_take)
+        best = _cheapest(draft, ask, Only(places), may_take)
         assert (best and best.cost) == min((r.cost for r in found), default=None)
         assert best is None or best in found
 
@@ -152,12 +154,24 @@ def test_the_cheapest_room_is_the_cheapest_of_all(world: World, may_take: bool) 
 def test_the_soonest_room_is_the_soonest_of_all(world: World) -> None:
     draft = Draft(world, POLICY, NOW)
     for ask, places in asks(world, draft):
-        if _cheapest(draft, ask, places, True) is not None:
+        if _cheapest(draft, ask, Only(places), True) is not None:
             continue  # it is asked only where none can be made now
         found = each_way(draft, ask, places, may_take=True, resting=True)
-        best = _soonest(draft, ask, places)
+        best = _soonest(draft, ask, Only(places))
         assert (best and (best.rest_s, best.cost)) == min(((r.rest_s, r.cost) for r in found), default=None)
         assert best is None or best in found
+
+
+@MANY
+@given(farms, st.integers(-5000, 90000))
+def test_all_that_are_open_are_found_by_their_numbers_as_one_by_one(world: World, least: int) -> None:
+    draft = Draft(world, POLICY, NOW)
+    for service in world.services.values():
+        sieve = Sieve(draft, service)
+        those, each = AnyOpen(sieve), Only([sieve.open()])
+        for number in (left, now):
+            assert those.having(draft, number, least) == each.having(draft, number, least)
+        assert list(those.later(draft, least)) == list(each.later(draft, least))
 
 
 @MANY
@@ -168,16 +182,18 @@ def test_what_a_draft_keeps_is_what_a_new_one_finds(world: World) -> None:
     for service in world.services.values():
         openings(draft, service)
         verdicts(draft, service)
-        make_room(draft, Ask(service), [draft.cards()], may_take=False)
+        make_room(draft, Ask(service), Only([draft.cards()]), may_take=False)
     growth(draft, POLICY, NOW)
     kept = _answers(draft)
     draft._tables.clear()
-    draft._loading.clear()
     draft._of_books.clear()
+    draft.rankings.clear()
     assert kept == _answers(draft)
 
 
 def _answers(draft: Draft) -> list[object]:
     cards = [card.id for card in draft.cards()]
     of_cards = [(potential_of(draft, card), parts_of(draft, card), candidates(draft, card)) for card in cards]
-    return [of_cards, [(openings(draft, s), verdicts(draft, s)) for s in draft.services.values()]]
+    there = {s.name: openings(draft, s) for s in draft.services.values()}
+    of_services = [(o.sieve.open(), o.fitting, verdicts(draft, o.sieve.service)) for o in there.values()]
+    return [of_cards, of_services, [list(ranking(draft, number).down(draft)) for number in (room_now, now, left)]]

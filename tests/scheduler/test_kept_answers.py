@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler.decision import Decision, Reason, Verb
+from scheduler.fragmentation import kind_of
 from scheduler.memory import book_limit_pct, kv_sums, least_start_mib, limit_pct, room_mib, with_seats
 from scheduler.placement import place
 from scheduler.scores import Offer, field_of, fragmentation
@@ -19,8 +20,10 @@ def test_the_mix_is_every_claim_in_order():
     card = a_card()
     draft = a_draft(a_host(), card, *services)
     limit = POLICY.oversell_mixed_pct
-    assert list(draft.mix(card).sizes_mib) == sorted(least_start_mib(service, limit) for service in services)
-    assert draft.mix(card) is draft.mix(card)
+    assert list(draft.mixes()[kind_of(card)].sizes_mib) == sorted(
+        least_start_mib(service, limit) for service in services
+    )
+    assert draft.mixes()[kind_of(card)] is draft.mixes()[kind_of(card)]
 
 
 def asked_of(draft):

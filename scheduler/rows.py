@@ -1,4 +1,4 @@
-"""`dataclasses.replace` in half its time: rows of forty fields change some hundred thousand times a simulated week."""
+"""`dataclasses.replace` in half its time: rows of forty fields change with each decision, and often in a simulation."""
 
 from __future__ import annotations
 
