@@ -35,9 +35,9 @@ BUTTONS = {
     "policy-review", "policy-save", "policy-roll-back", "policy-withdraw", "repack-search", "repack-cancel",
     "repack-approve", "repack-move-approve", "repack-move-skip", "price-approve",
     "request-decision", "request-act", "request-end", "request-again", "request-key", "api-request-decision",
-    "request-absences",
+    "request-absences", "services-import-write",
 }  # fmt: skip
-FILES = {"audit-csv", "audit-xlsx"}  # up to 100,000 lines: long, and expected to be
+FILES = {"audit-csv", "audit-xlsx", "services-export"}  # up to 100,000 lines: long, and expected to be
 LEFT_OUT = frozenset({"logout", "language", "healthz"} | BUTTONS | FILES)
 #: What is asked beside the bare address: the answers people really ask for.
 ALSO = {

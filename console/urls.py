@@ -21,6 +21,7 @@ from console.quotas import views as quotas
 from console.repack import views as repack
 from console.requests import absences, asking, collecting, elsewhere, lists
 from console.requests import page as asked
+from console.services import batch_views as batch
 from console.services import edit_views as edit
 from console.services import keeps
 from console.services import order_views as orders
@@ -40,6 +41,10 @@ urlpatterns = [
     path("board/cards/<int:pk>/failure", board.failure, name="board-failure"),
     path("board/cards/<int:pk>/cordon", board.cordon, name="board-cordon"),
     path("services/", services.services, name="services"),
+    path("services/export.yaml", batch.export, name="services-export"),
+    path("services/import", batch.bring, name="services-import"),
+    path("services/import/write", batch.write, name="services-import-write"),
+    path("services/bulk", batch.bulk, name="services-bulk"),
     path("services/new", wizard.draft, name="service-new"),
     path("services/new/claim", wizard.claim, name="service-claim"),
     path("services/new/answer", wizard.answer, name="service-answer"),

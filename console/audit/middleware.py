@@ -18,7 +18,16 @@ View = Callable[..., HttpResponseBase]
 SAFE = ("GET", "HEAD", "OPTIONS")
 #: Asked by POST because they carry a form; they answer and write nothing, and must not hold the database meanwhile.
 ONLY_ANSWER = frozenset(
-    {"service-claim", "service-answer", "service-edit-answer", "policy-review", "policy-roll-back", "quota-answer"}
+    {
+        "service-claim",
+        "service-answer",
+        "service-edit-answer",
+        "policy-review",
+        "policy-roll-back",
+        "quota-answer",
+        "services-import",
+        "services-bulk",
+    }
 )
 
 

@@ -24,6 +24,7 @@ ACTS: dict[str, Any] = {
     "key-rotate": _("轮换密钥"),
     "key-revoke": _("吊销密钥"),
     "service-register": _("登记业务"),
+    "services-import-write": _("成批改业务"),
     "service-edit": _("改业务"),
     "service-preload": _("预热"),
     "service-preloads": _("开关自动预热"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -94,7 +94,7 @@ def told(weighed: Mapping[str, Any], names: Names) -> Told:
         lines=_lines(weighed, names),
         colder=colder,
         more=weighed["colder_n"] - len(colder),
-        effects=[_effect(one, names) for one in weighed["effects"]],
+        effects=[effect(one, names) for one in weighed["effects"]],
         facts=[str(FACTS[code]) % numbers for code, numbers in weighed["facts"] if code in FACTS],
     )
 
@@ -120,7 +120,8 @@ def _colder(one: list[Any], names: Names) -> tuple[str, str, str]:
     return who, because, (_("约 %(s)s 秒（粗估）") if rough else _("约 %(s)s 秒")) % values
 
 
-def _effect(one: list[Any], names: Names) -> str:
+def effect(one: Sequence[Any], names: Names) -> str:
+    """`one`: verb, reason, services, and whether there is more of it."""
     verb, reason, services, more = one
     act = SAID.get((verb, reason), VERBS.get(verb, verb))
     values = {"act": act, "reason": REASONS.get(reason, reason), "who": names.several(tuple(services))}

@@ -39,10 +39,11 @@ def changes(service: Service) -> list[Edited]:
 
 
 def _said(row: Change, name: str) -> tuple[str, str, str]:
-    return str((LABELS | BY_REQUEST).get(name, name)), _word(name, row.before.get(name)), _word(name, row.after[name])
+    return str((LABELS | BY_REQUEST).get(name, name)), word(name, row.before.get(name)), word(name, row.after[name])
 
 
-def _word(name: str, value: Any) -> str:
+def word(name: str, value: Any) -> str:
+    """A value of a field as people say it."""
     known: dict[str, Any] = {
         "tier": TIERS,
         "profile": PROFILES,

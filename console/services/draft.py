@@ -30,7 +30,7 @@ MOST = 10**7  # of any number typed here: beyond it somebody mistook the unit
 UNITS = {"gib": 2**30, "gb": 10**9, "mib": MIB}
 #: Suggested headroom: a share of the weights for activations, at least one GiB.
 HEADROOM_SHARE, HEADROOM_MIN_MIB = 0.04, 1024
-RESERVED = frozenset({"new"})
+RESERVED = frozenset({"new", "import", "bulk"})
 #: Of no matter to where it fits.
 NAMING = frozenset({"name", "label", "tenant", "audience", "audience_tenants"})
 

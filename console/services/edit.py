@@ -156,8 +156,9 @@ class EditForm(Styled, forms.ModelForm):  # type: ignore[type-arg]
         widgets = {"pools": forms.CheckboxSelectMultiple, "audience_tenants": forms.CheckboxSelectMultiple}
 
     def __init__(self, person: User, service: Service, data: Any = None) -> None:
-        self.before, self.was = values(service), {name: getattr(service, name) for name in LABELS}
         self.before_many = {name for name in LABELS if Service._meta.get_field(name).many_to_many}
+        self.before = values(service)
+        self.was = {name: getattr(service, name) for name in LABELS if name not in self.before_many}
         super().__init__(data, instance=service, initial={"seen": digest(self.before)})
         if not may(person, Act.REGISTER_SERVICE):
             for name in PANELS["centre"][1]:
@@ -205,9 +206,10 @@ class EditForm(Styled, forms.ModelForm):  # type: ignore[type-arg]
             self.add_error("max_model_len", _("这个模型最长 %(n)s。") % {"n": f"{longest:,}"})
         if (data.get("max_prompt_tokens") or 0) > (data.get("max_total_tokens") or MOST):
             self.add_error("max_total_tokens", _("不能少于提问的上限。"))
-        if data.get("long_lane") is not None and data["long_lane"].long_lane_id == self.instance.pk:
+        if data.get("long_lane") is not None and data["long_lane"].long_lane_id == self.instance.pk is not None:
             self.add_error("long_lane", _("两个业务不能互相交给对方。"))
-        if "cards_per_replica" in self.changed_data and self.instance.replicas.filter(ended_at=None).exists():
+        there = self.instance.pk is not None and "cards_per_replica" in self.changed_data
+        if there and self.instance.replicas.filter(ended_at=None).exists():
             self.add_error("cards_per_replica", _("还有实例在，先全部停止再改。"))
         if data.get("seen") != digest(self.before):
             self.add_error(None, _("这期间有人改过这个业务。下面是您填的；打开新的一页看现在的值。"))
@@ -246,7 +248,8 @@ def values(service: Service) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in LABELS:
         if Service._meta.get_field(name).many_to_many:
-            found[name] = sorted(str(row) for row in getattr(service, name).all())
+            rows = getattr(service, name).all() if service.pk is not None else ()
+            found[name] = sorted(str(row) for row in rows)
         else:
             value = getattr(service, name)
             found[name] = str(value) if isinstance(value, Model) else value
