@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ from console.accounts.models import Tenant, User
 from console.catalog.models import Model, Service
 from console.journal.models import Change
 from console.services.described import FACTS, FIXED, Typed, Unreadable, described, described_model, same
-from console.services.draft import NAME, RESERVED
+from console.services.draft import NAME, NAME_FORM, RESERVED
 from console.services.edit import LABELS, EditForm, Overtaken, digest, save, values
 
 MOST = 200  # services of one go: their forms are checked in one answer and written under one lock
@@ -135,7 +135,7 @@ class _Maker:
 
     def _fixed(self, line: Line, given: Mapping[str, Any]) -> Service | None:
         """The row of a new one, not saved; None where it cannot even be named."""
-        if not NAME.regex.search(line.name) or len(line.name) > 50 or line.name in RESERVED:
+        if not re.search(NAME_FORM, line.name) or len(line.name) > 50 or line.name in RESERVED:
             line.errors.append(("", str(NAME.message)))
         tenant, model = self.tenants.get(str(given.get("tenant"))), self.models.get(str(given.get("model")))
         if tenant is None:
@@ -174,7 +174,7 @@ def _changes(form: EditForm) -> list[tuple[str, Any, Any]]:
     found = []
     for name in LABELS:
         after = form.cleaned_data.get(name)
-        said = sorted(str(one) for one in after) if name in form.before_many else after
+        said = sorted(str(one) for one in after or ()) if name in form.before_many else after
         if isinstance(after, Service):
             said = str(after)
         if form.before[name] != said and (form.before[name] or said):
@@ -220,7 +220,8 @@ def _create(line: Line, person: User) -> None:
     )
 
 
-def exported(rows: Sequence[Service]) -> tuple[dict[str, Any], dict[str, Any]]:
+def exported(rows: Iterable[Service]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Models and services of the file that a person takes away."""
+    rows = list(rows)
     models = {row.model.slug: described_model(row.model) for row in sorted(rows, key=lambda row: row.model.slug)}
     return models, {row.name: described(row) for row in rows}

@@ -34,7 +34,8 @@ RESERVED = frozenset({"new", "import", "bulk"})
 #: Of no matter to where it fits.
 NAMING = frozenset({"name", "label", "tenant", "audience", "audience_tenants"})
 
-NAME = RegexValidator(r"^[a-z0-9][a-z0-9.-]*$", gettext_lazy("只用小写字母、数字、点和连字符，以字母或数字开头。"))
+NAME_FORM = r"^[a-z0-9][a-z0-9.-]*\Z"
+NAME = RegexValidator(NAME_FORM, gettext_lazy("只用小写字母、数字、点和连字符，以字母或数字开头。"))
 
 
 def to_mib(value: float, unit: str) -> int:

@@ -65,9 +65,13 @@ def _plain(text: str) -> None:
     for event in yaml.parse(text, Loader=_Plain):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) or getattr(event, "tag", None):
-            raise yaml.MarkedYAMLError(problem=_("不用 &、* 和 !"), problem_mark=event.start_mark)
+            raise _at(event, _("不用 &、* 和 !"))
         if depth > DEEPEST:
-            raise yaml.MarkedYAMLError(problem=_("缩进太深"), problem_mark=event.start_mark)
+            raise _at(event, _("缩进太深"))
+
+
+def _at(event: Any, problem: str) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
 
 
 def _parts(found: Any) -> dict[str, dict[str, Any]]:
