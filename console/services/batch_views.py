@@ -148,10 +148,10 @@ def _told(request: HttpRequest, batch: Batch, back: str) -> dict[str, Any]:
         "batch": batch,
         "models": _said(batch.models),
         "services": _said(batch.services),
-        "new": sum(line.new for line in batch.lines),
+        "new": sum(line.new and not line.errors for line in batch.lines),
         "changed": sum(not line.new and not line.errors for line in batch.lines),
         "effects": [] if batch.wrong else _effects(request, batch),
-        "text": dump(batch.entries["models"], batch.entries["services"]),
+        "text": dump(batch.entries["models"], batch.entries["services"], as_read=True),
         "back": back,
         "crumbs": _crumbs(),
     }

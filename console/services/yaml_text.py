@@ -83,6 +83,15 @@ def _parts(found: Any) -> dict[str, dict[str, Any]]:
     return {part: found.get(part, {}) for part in PARTS}
 
 
-def dump(models: Mapping[str, Any], services: Mapping[str, Any]) -> str:
-    parts = {"models": dict(models), "services": dict(services)}
-    return str(yaml.safe_dump({k: v for k, v in parts.items() if v}, allow_unicode=True, sort_keys=False, width=120))
+class _Unquoted(yaml.SafeDumper):
+    """For what was read as text: a number needs no quotes to stay one."""
+
+
+_Unquoted.yaml_implicit_resolvers = {}
+
+
+def dump(models: Mapping[str, Any], services: Mapping[str, Any], *, as_read: bool = False) -> str:
+    """`as_read`: values as `load` gave them, to be shown and read again; else for any reader of YAML."""
+    parts = {name: dict(part) for name, part in (("models", models), ("services", services)) if part}
+    dumper = _Unquoted if as_read else yaml.SafeDumper
+    return str(yaml.dump(parts, Dumper=dumper, allow_unicode=True, sort_keys=False, width=120))

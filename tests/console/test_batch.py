@@ -64,6 +64,12 @@ def test_what_went_out_comes_back_as_nothing_to_do(browse):
     assert page.context["batch"].untouched == Service.objects.count()
 
 
+@pytest.mark.parametrize("value", ["no", "10:30", "", "'", "a: b", "#1", "81", "null", " padded ", "[", "多行\n文本"])
+def test_what_was_read_is_read_again_as_the_same(value):
+    services = {"a": {"label": value, "pools": [value, "x"], "resident_hours": [{"days": value}]}}
+    assert yaml_text.load(yaml_text.dump({}, services, as_read=True)) == {"models": {}, "services": services}
+
+
 def test_a_company_takes_away_only_what_is_its_own(browse):
     found = yaml.safe_load(browse("tenant_admin").get("/services/export.yaml").content)
     assert {one["tenant"] for one in found["services"].values()} == {"estate"}
