@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
+from django.db import connection
 
 from console import state
 from console.catalog.models import Service
@@ -13,11 +20,13 @@ from scheduler.allotment import Quota
 from scheduler.decision import Code, Refusal
 from scheduler.lending import plannable_mib, shares
 from tests import factories
+from tests.control import promising
 from tests.control.conftest import PaperFarm
 from tests.control.test_tick import policy
 from workers.control import words
 
 pytestmark = pytest.mark.django_db
+ROOT = Path(__file__).resolve().parents[2]
 ROOM = 81920 - 600 - 6554  # of a card, without driver and buffer
 
 
@@ -100,3 +109,20 @@ def test_no_more_is_promised_than_there_is_and_only_what_was_seen_is_overwritten
     put(air, pool, Quota(100, 9), Quota(90, 10), room - 50)  # over-promised since a card went: less is always allowed
     put(air, pool, Quota(90, 10), None, room)
     assert quotas() == {("lab", "default"): Quota(room - 100, 0)}
+
+
+def in_a_file(home: Path) -> dict[str, object]:
+    env = {"DATABASE_URL": f"sqlite:///{home / 'promises.sqlite3'}", "GONGKA_HOME": str(home)}
+    env |= {"DJANGO_SETTINGS_MODULE": "console.settings", "PYTHONPATH": str(ROOT)}
+    argv = [sys.executable, "-m", "tests.control.promising"]
+    done = subprocess.run(argv, env=os.environ | env, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_twenty_at_once_are_not_promised_more_than_there_is(tmp_path):
+    found = promising.run() if connection.vendor == "postgresql" else in_a_file(tmp_path)
+    promised = promising.PARTS
+    assert found["told"] == {"promised": promised, "over": promising.AT_ONCE - promised}
+    assert found["mib"] == promising.THERE_MIB
