@@ -101,7 +101,7 @@ def test_the_page_of_a_company_has_its_quotas(browse):
 def test_more_cards_and_copies_do_not_ask_more_often(browse, django_assert_num_queries):
     client = browse("operator")
     client.get(PAGE)
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(10):
         client.get(PAGE)
     service = Service.objects.get(name="property-service")
     card = Card.objects.filter(pool__name=POOL).first()
@@ -109,7 +109,7 @@ def test_more_cards_and_copies_do_not_ask_more_often(browse, django_assert_num_q
     for _ in range(3):
         copy.pk, copy.cards = None, [card.uuid]
         copy.save()
-    with django_assert_num_queries(12):
+    with django_assert_num_queries(10):
         client.get(PAGE)
 
 

@@ -67,7 +67,7 @@ def test_query_counts(browse, django_assert_num_queries):
     client, estate = browse("operator"), Tenant.objects.get(slug="estate")
     with django_assert_num_queries(4):
         assert len(listed(client)) == 50
-    with django_assert_num_queries(15):
+    with django_assert_num_queries(13):
         client.get(f"/tenants/{estate.pk}")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from scheduler.decision import Code, Reason, Verb
 from scheduler.lending import plannable_mib, shares, short_mib
 from scheduler.planner import plan
@@ -100,6 +102,7 @@ def test_no_more_is_promised_than_there_is():
     assert plannable_mib(world, POLICY, "default") == 22009
     assert [short_mib(world, POLICY, "t", "default", mib) for mib in (2009, 2010)] == [0, 1]
     assert short_mib(world, POLICY, "u", "default", 22009) == 0
+    assert plannable_mib(replace(world, hosts={}), POLICY, "default") == 0, "its host is gone"
 
 
 MINE = a_service("mine", tenant="t")
