@@ -41,7 +41,7 @@ class Share:
 
 
 def plannable_mib(world: World, policy: Policy, pool: str) -> int:
-    """All that claims could ever use of the pool: its cards without driver and buffer; hosts that are gone have none."""
+    """All that claims could ever use of the pool: its cards without driver and buffer; a gone host has none."""
     cards = (card for card in world.cards.values() if card.pool == pool and card.host in world.hosts)
     return sum(max(0, c.total_mib - reserved_mib(c) - buffer_mib(c, policy)) for c in cards)
 
