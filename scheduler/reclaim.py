@@ -32,7 +32,10 @@ def reclaim(draft: Draft, policy: Policy, now: float) -> None:
 
 def _idle(draft: Draft, replica: Replica, service: Service) -> bool:
     """For long enough to be asked?"""
-    return idle_s(draft, replica, service) >= idle_limit_s(draft.rules_of(replica), replica, service)
+    rules, called = draft.rules_of(replica), replica.last_call_at
+    if called is not None and draft.now - called < rules.idle_unload_s:
+        return False
+    return idle_s(draft, replica, service) >= idle_limit_s(rules, replica, service)
 
 
 def _crowded(draft: Draft, service: Service) -> bool:

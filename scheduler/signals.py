@@ -6,14 +6,31 @@ Looks in a row over a line raise the number of copies; quiet minutes lower it; t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Protocol
 
 from scheduler.decision import Reason
 from scheduler.looks import Day, Minute, Scaling
 from scheduler.policy import Policy
+from scheduler.rows import changed
 from scheduler.world import Phase, Replica, Service, Want
 
 MINUTE_S, DAY_S = 60, 86400
+
+
+class Loaded(Protocol):
+    """What a look reads of a service."""
+
+    @property
+    def scaling(self) -> Scaling | None: ...
+    @property
+    def running(self) -> int | None: ...
+    @property
+    def waiting(self) -> int | None: ...
+    @property
+    def p99_ms(self) -> float | None: ...
+    @property
+    def p99_target_ms(self) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,22 +48,22 @@ def copies(replicas: Iterable[Replica]) -> Copies:
     return Copies(ready, ready + wanted.count(Phase.STARTING))
 
 
-def target_ms(service: Service, policy: Policy) -> int:
+def target_ms(service: Loaded, policy: Policy) -> int:
     """What its P99 shall not exceed."""
     return policy.p99_target_ms if service.p99_target_ms is None else service.p99_target_ms
 
 
-def load(service: Service) -> int:
+def load(service: Loaded) -> int:
     """Calls that run or wait; what cannot be counted is left out."""
     return (service.running or 0) + (service.waiting or 0)
 
 
-def slow(service: Service, policy: Policy) -> bool:
+def slow(service: Loaded, policy: Policy) -> bool:
     """Is its P99 known, and over its target?"""
     return service.p99_ms is not None and service.p99_ms > target_ms(service, policy)
 
 
-def line(service: Service, ready: int, policy: Policy) -> Reason | None:
+def line(service: Loaded, ready: int, policy: Policy) -> Reason | None:
     """The line it is over now. Where each copy has at most one call, more copies would make none faster."""
     if (service.waiting or 0) > policy.scale_queue_calls:
         return Reason.QUEUE
@@ -59,7 +76,7 @@ def due(service: Service, policy: Policy, now: float) -> bool:
     return service.max_replicas > 1 and (known is None or now - known.looked_at >= policy.scale_look_s)
 
 
-def look(service: Service, seen: Copies, policy: Policy, now: float) -> Scaling:
+def look(service: Loaded, seen: Copies, policy: Policy, now: float) -> Scaling:
     """What is known after a look at `now`. A change of its copies begins the count of looks anew."""
     before = service.scaling or Scaling()
     same = (seen.ready, seen.live) == (before.ready, before.live)
@@ -67,7 +84,7 @@ def look(service: Service, seen: Copies, policy: Policy, now: float) -> Scaling:
     in_a_row = same and now - before.looked_at < MINUTE_S  # nobody looked for long: a new leader
     over = (before.over if in_a_row else 0) + 1 if over_by else 0
     minutes = _counted(before.minutes, service, seen.ready, policy, now)
-    return replace(
+    return changed(
         before,
         looked_at=now,
         over=over,
@@ -83,7 +100,7 @@ def look(service: Service, seen: Copies, policy: Policy, now: float) -> Scaling:
 
 
 def _counted(
-    minutes: tuple[Minute, ...], service: Service, ready: int, policy: Policy, now: float
+    minutes: tuple[Minute, ...], service: Loaded, ready: int, policy: Policy, now: float
 ) -> tuple[Minute, ...]:
     """With this look added to its minute; those that no rule reads any more are dropped."""
     number = int(now) // MINUTE_S
@@ -101,7 +118,7 @@ def _counted(
         last.within + (known and not slow(service, policy)),
         last.over + slow(service, policy),
     )
-    return (*(m for m in minutes if oldest <= m.number < number), added)
+    return (*[m for m in minutes if oldest <= m.number < number], added)
 
 
 def _learned(before: Scaling, minutes: tuple[Minute, ...], policy: Policy, now: float) -> tuple[Day, ...]:

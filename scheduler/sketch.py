@@ -130,11 +130,11 @@ class Search:
         Nor does a busy online one come to sit beside another, or beside batch, if it does not sit so now: usable memory
         is no reason to slow callers.
         """
-        if self._disturbed(replica, spot.card.id) and not any(self._disturbed(replica, card) for card in replica.cards):
-            return None
         claim = self.draft.services[replica.service].claim
         grant = min(claim.kv_cap_mib, spot.room_mib - claim.fixed_mib)
         if grant < replica.kv_granted_mib or spot.awake >= spot.most_awake:
+            return None
+        if self._disturbed(replica, spot.card.id) and not any(self._disturbed(replica, card) for card in replica.cards):
             return None
         return claim.fixed_mib + grant
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from scheduler.policy import Policy
 from scheduler.simulation.interference import LOADING, busy_share
 from scheduler.simulation.trace import Call
-from scheduler.world import Phase, Replica, Service
+from scheduler.world import Phase, Profile, Replica, Service
 
 
 @dataclass(slots=True, eq=False)
@@ -25,6 +25,11 @@ class Copy:
     grown_mib: int = 0
     busy: float = 0.0  # share of its card's time that it wants
     last_call_at: float | None = None
+    kinds: tuple[str, str] = field(init=False)  # of its first tokens by day and by night: see `Measures`
+
+    def __post_init__(self) -> None:
+        online = self.service.profile is Profile.ONLINE
+        self.kinds = ("online day", "online night") if online else (str(self.service.profile),) * 2
 
     @property
     def in_flight(self) -> int:

@@ -12,13 +12,12 @@ from scheduler.fragmentation import together
 from scheduler.planner import plan
 from scheduler.policy import Policy
 from scheduler.reclaim import idle_limit_s
-from scheduler.rows import changed
 from scheduler.signals import copies as counted
 from scheduler.signals import look
 from scheduler.simulation import gate, learning, machines, night, recording
 from scheduler.simulation.copies import Copy
 from scheduler.simulation.measures import Measures
-from scheduler.simulation.state import NEVER, Farm, Planner, wanted_ready
+from scheduler.simulation.state import NEVER, Farm, Planner, Seen, wanted_ready
 from scheduler.simulation.trace import Call, Machine, Trace
 from scheduler.world import Phase, Service, World
 
@@ -94,10 +93,12 @@ def _plan(farm: Farm) -> None:
     decisions = farm.planner(world, farm.policy, farm.now)
     for decision in decisions:
         recording.record(farm, decision)
-    for copy in farm.copies.values():
-        if _idle(farm, copy):
-            farm.looked[copy.seen.id] = farm.now
-    notices = [c.seen.drain_at for c in farm.copies.values() if c.seen.drain_at is not None]
+    notices = []
+    for number, copy in farm.copies.items():
+        if copy.seen.drain_at is not None:
+            notices.append(copy.seen.drain_at)
+        elif _idle(farm, copy):
+            farm.looked[number] = farm.now
     if notices:
         farm.ask(max(min(notices), farm.now + AGAIN_S))
     if any(d.refusal is None for d in decisions):
@@ -124,10 +125,11 @@ def _look(farm: Farm, service: Service) -> str:
     first = [s for at, s in desk.first_tokens if at >= oldest]
     p99 = 1000 * sorted(first)[int(0.99 * len(first))] if len(first) >= LEAST_SAMPLES else None
     running, queued = sum([c.running for c in own]), sum([len(c.queue) for c in own])
-    seen = changed(service, p99_ms=p99, p99_samples=len(first), running=running, waiting=queued + len(desk.held))
+    before = desk.seen.scaling if desk.seen else service.scaling
+    seen = Seen(before, running, queued + len(desk.held), p99, service.p99_target_ms, len(first))
     copies = counted([c.seen for c in farm.of_service[service.name]])
     known = look(seen, copies, farm.policy, farm.now)
-    farm.services[service.name] = changed(seen, scaling=known)
+    desk.seen = seen._replace(scaling=known)
     if known.over >= farm.policy.scale_looks:
         return SIGNAL
     return MANY if copies.live > max(1, service.min_replicas) else ""

@@ -11,7 +11,7 @@ from scheduler.simulation.copies import Copy
 from scheduler.simulation.interference import slowdown
 from scheduler.simulation.state import Desk, Farm
 from scheduler.simulation.trace import Call
-from scheduler.world import Profile, Service
+from scheduler.world import Service
 
 PAUSE_S = 1200  # a call after so long a pause begins a session
 PROMPT_S = 2.0  # a first call that waits no longer was not made to wait
@@ -46,8 +46,8 @@ def _load(copy: Copy) -> tuple[int, int]:
 
 def _count(farm: Farm, desk: Desk) -> None:
     """For tiers, for the forecast, and whether a session begins. It is a hit until it has waited."""
-    site = farm.now + farm.machine.site_offset_s
-    day, second = int(site // DAY_S), int(site % DAY_S)
+    days, seconds = divmod(farm.now + farm.machine.site_offset_s, DAY_S)
+    day, second = int(days), int(seconds)
     desk.calls_by_day[day] += 1
     desk.hours_by_day[day] |= 1 << second // HOUR_S
     if desk.last_call_at is None or farm.now - desk.last_call_at > PAUSE_S:
@@ -81,13 +81,11 @@ def _run(farm: Farm, copy: Copy, call: Call, came: float) -> None:
 
 
 def _first_token(farm: Farm, copy: Copy, call: Call, first_s: float) -> None:
-    service = copy.service
     hour = (farm.now + farm.machine.site_offset_s) % DAY_S / HOUR_S
-    when = "night" if hour >= NIGHT_FROM_H or hour < NIGHT_UNTIL_H else "day"
-    kind = f"online {when}" if service.profile is Profile.ONLINE else service.profile.value
+    kind = copy.kinds[hour >= NIGHT_FROM_H or hour < NIGHT_UNTIL_H]
     farm.measures.first_token[kind].add(first_s)
     farm.measures.alone[kind].add(call.prefill_s)
-    if service.max_replicas > 1:
+    if copy.service.max_replicas > 1:
         late = farm.desks[call.service].first_tokens
         late.append((farm.now, first_s))
         while late[0][0] < farm.now - WINDOW_S:

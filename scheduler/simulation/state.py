@@ -6,9 +6,10 @@ import heapq
 from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from scheduler.decision import Decision
+from scheduler.looks import Scaling
 from scheduler.move import Move
 from scheduler.policy import Policy
 from scheduler.pressed import samples_after
@@ -23,6 +24,17 @@ NEVER = float("inf")
 DAY_S = 86400
 
 
+class Seen(NamedTuple):
+    """What a look at the load of a service reads (`signals.Loaded`), and what came of it."""
+
+    scaling: Scaling | None
+    running: int
+    waiting: int
+    p99_ms: float | None
+    p99_target_ms: int | None
+    p99_samples: int
+
+
 @dataclass(slots=True, eq=False)
 class Desk:
     """A service at the gateway: who is held, which copies answer, and what was counted of it."""
@@ -35,6 +47,7 @@ class Desk:
     calls_by_day: dict[int, int] = field(default_factory=lambda: defaultdict(int))  # site day: calls
     hours_by_day: dict[int, int] = field(default_factory=lambda: defaultdict(int))  # site day: hours as bits
     starts: list[tuple[int, int]] = field(default_factory=list)  # (site day, minute) of first calls after a pause
+    seen: Seen | None = None  # of the last look, until the planner is told
     first_tokens: deque[tuple[float, float]] = field(default_factory=deque)  # of late, where it may scale
     reclaims: list[float] = field(default_factory=list)
     raised: tuple[float, int] | None = None  # a raise that is not all ready: since when, to how many
@@ -99,11 +112,12 @@ class Farm:
     def rate(self, copy: Copy) -> None:
         """The share of its cards' time that a copy wants may have changed."""
         wants = copy.wants()
-        if wants == copy.busy:
+        more = wants - copy.busy
+        if not more:
             return
         for card in copy.seen.cards:
             self.account(card)
-            self.busy[card] += wants - copy.busy
+            self.busy[card] += more
         copy.busy = wants
 
     def account(self, card: str) -> None:
@@ -174,8 +188,11 @@ class Farm:
         desk, service = self.desks[name], self.services[name]
         ready = [copy for copy in desk.routed if copy.seen.phase is Phase.READY]
         held_since = desk.held[0][1] if desk.held else None
+        seen, desk.seen = desk.seen, None
+        look = {"p99_ms": seen.p99_ms, "p99_samples": seen.p99_samples, "scaling": seen.scaling} if seen else {}
         self.services[name] = changed(
             service,
+            **look,
             demand=Demand(len(desk.held), desk.held_streams, held_since, desk.last_call_at, service.demand.calls_7d),
             running=sum([copy.running for copy in ready]),
             waiting=len(desk.held) + sum([len(copy.queue) for copy in ready]),
@@ -183,7 +200,7 @@ class Farm:
 
     def _pools(self) -> dict[str, Pool]:
         known = self.world.pools or {c.pool: Pool(c.pool) for c in self.world.cards.values()}
-        return {n: changed(p, refused_at=self.refused_at.get(n, p.refused_at)) for n, p in known.items()}
+        return {n: changed(p, refused_at=self.refused_at[n]) if n in self.refused_at else p for n, p in known.items()}
 
 
 def site_day(farm: Farm) -> int:
