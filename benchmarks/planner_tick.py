@@ -44,15 +44,17 @@ def main(argv: list[str]) -> int:
 
 
 def measure(rounds: int) -> dict[str, dict[str, list[float]]]:
-    """Milliseconds of each tick, by state: steady, and with first callers of many services in every tick."""
+    """Milliseconds of each tick, by state: steady, with first callers of many services in every tick, and busy."""
+    from console import garbage
     from workers.app import make as make_app
     from workers.control.loop import Loop
 
     loop = Loop(None)
     loop.app = make_app("bench", "bench", "bench:")
     found = {}
-    for state, held in (("steady", 0), ("storm of wishes", STORM)):
-        farm = Farm(held)
+    garbage.settle()  # as the worker does
+    for state, held, busy in (("steady", 0, False), ("storm of wishes", STORM, False), ("every figure moves", 0, True)):
+        farm = Farm(held, busy)
         with loop.app.producer_pool.acquire(block=True) as producer:
             times = [tick(loop, farm, producer) for _ in range(WARM_UP + rounds)][WARM_UP:]
         found[state] = {"cpu": [cpu for cpu, _ in times], "wall": [wall for _, wall in times]}
@@ -62,8 +64,9 @@ def measure(rounds: int) -> dict[str, dict[str, list[float]]]:
 class Farm:
     """What hosts and a gateway say before each tick; and the leader's memory."""
 
-    def __init__(self, held: int) -> None:
+    def __init__(self, held: int, busy: bool) -> None:
         from console import wire
+        from console.catalog.models import Replica
         from workers.control import lease
         from workers.control.record import Recorder
         from workers.control.routes import Routes
@@ -73,8 +76,9 @@ class Farm:
         self.token = lease.take("bench") or 0
         self.inbox, self.tick = wire.Inbox(), Tick(self.token, Recorder(self.token))
         self.routes, self.held, self.seq = Routes(self.token), held, 0
-        self.bodies = bodies()
+        self.bodies, self.busy = bodies(), busy
         wire.client().set("gateways:since", time.time() - 60)
+        self.called = set(Replica.objects.filter(ended_at=None, phase="ready").values_list("service__name", flat=True))
 
     def speak(self) -> None:
         """A second passed: every host reports, the gateway registers."""
@@ -89,13 +93,31 @@ class Farm:
         pipe = wire.client().pipeline(transaction=False)
         for name, report in self.bodies.items():
             fresh = replace(report, at=now, boot=f"b{self.token}", seq=self.seq, cards_at=now)
+            fresh = moved(fresh, self.seq) if self.busy else fresh
             pipe.xadd(f"host:{name}:report", {"b": encode(fresh)}, maxlen=5)
         names = list(Service.objects.order_by("-pk").values_list("name", flat=True)[: self.held])
         waiting = {name: wire.ServiceCount(1, 0, now, now) for name in names}
-        registered = wire.Registration("gw1", "b", now, lease.route_version(), {}, waiting)
+        flying: dict[str, int] = {}
+        if self.busy:
+            waiting = {name: wire.ServiceCount(last_call_at=now) for name in self.called}
+            ready = [one.id for report in self.bodies.values() for one in report.replicas if one.phase == "ready"]
+            flying = {str(replica): 1 + self.seq % 3 for replica in ready}
+        registered = wire.Registration("gw1", "b", now, lease.route_version(), flying, waiting)
         pipe.zadd("gateways", {"gw1": now})
         pipe.set("gateway:gw1", msgspec.json.encode(registered), ex=60)
         pipe.execute()
+
+
+def moved(report: Any, second: int) -> Any:
+    """Nothing that engines and cards show is as it was a second ago."""
+    cards = [replace(c, free_mib=c.free_mib - second % 7, util_pct=second % 100) for c in report.cards]
+    replicas = [
+        replace(r, kv_used_pct=20 + (r.id + second) % 50, running=1 + second % 3, door_in_flight=1 + second % 3)
+        if r.phase == "ready"
+        else r
+        for r in report.replicas
+    ]
+    return replace(report, cards=cards, replicas=replicas)
 
 
 def tick(loop: Any, farm: Farm, producer: Any) -> tuple[float, float]:

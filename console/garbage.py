@@ -1,10 +1,10 @@
-"""What a web process loads once is never garbage: keep the collector from walking through it during a request."""
+"""What a process loads once is never garbage: keep the collector from walking through it in a request or a tick."""
 
 from __future__ import annotations
 
 import gc
 
-#: New objects before a collection: a page of 300 cards makes 50,000 that live until it is sent.
+#: New objects before a collection: a page or a tick of 300 cards makes 50,000 that live until it is sent.
 YOUNG = 50_000
 
 

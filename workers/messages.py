@@ -130,12 +130,6 @@ def encode(message: HostReport | HostWant) -> bytes:
     return msgspec.json.encode(message)
 
 
-def builtins(want: HostWant) -> dict[str, Any]:
-    """The keyword arguments of the `want` task."""
-    result: dict[str, Any] = msgspec.to_builtins(want)
-    return result
-
-
 def read_report(body: bytes) -> HostReport:
     """Raises ValueError for anything that is not a report of acceptable size."""
     if len(body) > MAX_REPORT_BYTES:

@@ -6,7 +6,8 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields
+from operator import attrgetter
 
 from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
@@ -27,7 +28,7 @@ class Publisher:
     """Remembers what it sent. Losing it is harmless: a fresh one sends everything, and its version jumps."""
 
     def __init__(self) -> None:
-        self.sent: dict[int, CardNumbers] = {}
+        self.sent: dict[int, tuple[object, ...]] = {}
         self.version = int(time.time() * 1000)  # above any version of an earlier life
 
     def deltas(self, now: rows.Now) -> Iterator[Delta]:
@@ -48,9 +49,12 @@ class Publisher:
             yield Delta(self.version, now.at, order, changed[start : start + size], held, now.stranded_pct)
 
 
-def _drawn(card: CardNumbers) -> CardNumbers:
+_said = attrgetter(*(field.name for field in fields(CardNumbers) if field.name != "sampled_at"))
+
+
+def _drawn(card: CardNumbers) -> tuple[object, ...]:
     """Every sample has a new time; it is drawn only when it is old."""
-    return card if card.stale else replace(card, sampled_at=None)
+    return _said(card), card.sampled_at if card.stale else None
 
 
 _publisher = Publisher()

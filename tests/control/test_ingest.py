@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from console.catalog.models import LoadTime, Replica, Service
 from console.fleet.models import Card, Host
@@ -161,6 +164,48 @@ def test_memory_of_a_stopped_replica_is_releasing_until_two_samples_show_it_back
         held.append(Card.objects.get(uuid="h1-c0").release.get("releasing_mib", 0))
     assert held[0] == held[1] == held[2] >= 20000  # the third sample is the first to show it back
     assert held[3:] == [0, 0]
+
+
+def test_figures_of_a_whole_farm_are_written_in_as_many_statements_as_those_of_one_host(
+    paper: PaperHost, django_assert_num_queries: Any
+) -> None:
+    service = factories.service()
+    rows = [factories.replica(service, Card.objects.get(uuid="h1-c0"))]
+    for name in ("h2", "h3"):
+        factories.host(name, cards=3)
+        rows += [factories.replica(service, card) for card in Card.objects.filter(host__name=name)]
+    papers = [PaperHost(name, list(Card.objects.filter(host__name=name).values_list("uuid", flat=True))) for name in
+              ("h1", "h2", "h3")]  # fmt: skip
+
+    def moved(papers: list[PaperHost], second: int) -> dict[str, tuple[float, bytes]]:
+        """Every figure is another one than a second ago."""
+        bodies = {}
+        for one in papers:
+            here = [row for row in rows if row.host.name == one.name]
+            said = [seen(row, "ready", running=second, waiting=1, kv_used_pct=row.pk / 2 + second) for row in here]
+            one.foreign = {card: 100 + second for card in one.cards}
+            bodies[one.name] = (NOW + second, encode(replace(one.report(NOW + second), replicas=said)))
+        return bodies
+
+    ingest.ingest(moved(papers, 1), NOW + 1, DEFAULT)
+    alone, all_three = moved(papers[:1], 2), moved(papers, 3)
+    with CaptureQueriesContext(connection) as asked:
+        ingest.ingest(alone, NOW + 2, DEFAULT)
+    with django_assert_num_queries(len(asked)):
+        ingest.ingest(all_three, NOW + 3, DEFAULT)
+    told = Replica.objects.order_by("pk").values_list("running", "kv_used_pct")
+    assert list(told) == [(3, row.pk / 2 + 3) for row in rows]
+    assert set(Card.objects.values_list("free_mib", flat=True)) == {81920 - 600 - 103}
+
+
+def test_a_figure_that_stands_is_not_written(paper: PaperHost) -> None:
+    row = factories.replica(factories.service(), Card.objects.get(uuid="h1-c0"))
+    take(replace(paper.report(NOW), replicas=[seen(row, "ready", running=1)]))
+    with CaptureQueriesContext(connection) as asked:
+        take(replace(paper.report(NOW + 1), replicas=[seen(row, "ready", running=1)]), now=NOW + 1)
+    written = [query["sql"] for query in asked if "UPDATE" in query["sql"]]
+    assert not [sql for sql in written if "catalog_replica" in sql]
+    assert not [sql for sql in written if "fleet_card" in sql and "free_mib" in sql]
 
 
 def gateways(name: str, at: float, in_flight: dict[str, int] | None = None) -> Gateways:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from django.utils import translation
 
+from console import state
 from console.catalog.models import Replica, Scaling, Service
 from console.journal.models import Decision
 from console.journal.words import said
 from console.looks import scalings
+from console.wire import Gateways, Registration, ServiceCount
+from scheduler.policy import Policy
 from tests import factories
 from tests.control.conftest import PaperFarm
 from tests.control.test_tick import policy
+from workers.control import looks
 from workers.control.record import Recorder
 from workers.control.tick import Tick
 
@@ -130,3 +136,22 @@ def test_a_lost_host_does_not_keep_a_service_from_growing(busy: PaperFarm) -> No
             busy.hosts[replica.host.name].calls[replica.pk] = (16, 10)
     busy.until(lambda: known().raised_to > 0)
     busy.until(lambda: len([r for r in busy.ready("hotline") if r.host.name != dark]) > 2)
+
+
+def test_of_many_services_each_has_its_look_in_time_and_no_round_looks_at_all(token: int) -> None:
+    rules, now = Policy(scale_look_s=5), 1_000_000.0
+    services = [factories.service(f"s{i}", max_replicas=2) for i in range(400)]
+    waits = Gateways(True, (Registration("gw", "b", now, 1, {}, {s.name: ServiceCount(held=1) for s in services}),))
+    looked: dict[str, list[float]] = {service.name: [] for service in services}
+    for second in range(15):
+        world = state.world(now + second, waits, rules=rules)
+        after = looks.take(world, rules, now + second)
+        new = [name for name, one in after.services.items() if one.scaling and one.scaling.looked_at == now + second]
+        assert len(new) <= 80
+        for name in new:
+            looked[name].append(second)
+    assert all([b - a for a, b in pairwise(times)] == [5, 5] for times in looked.values())
+    read = state.world(now + 14, waits, rules=rules)
+    assert {name: one.scaling.looked_at for name, one in read.services.items() if one.scaling} == {
+        name: now + times[-1] for name, times in looked.items()
+    }

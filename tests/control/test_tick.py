@@ -249,3 +249,21 @@ def test_it_plans_with_the_policy_that_people_set(farm: PaperFarm) -> None:
     assert Replica.objects.count() == 1
     assert Card.objects.count() == Host.objects.count() * 2
     assert not Replica.objects.filter(~Q(kv_granted_mib=6144)).exists()
+
+
+@pytest.mark.usefixtures("two_hosts")
+def test_what_is_told_of_a_service_that_nobody_has_follows_its_row_and_the_policy(farm: PaperFarm) -> None:
+    factories.service("cold", tier="cold", hold_cap_s=20)
+    other = factories.tenant("nengyuan")
+    told = farm.tick().services["cold"]
+    assert (told["state"], told["replicas"], told["room"], told["notice"]) == ("cold", [], None, False)
+    assert (told["label"], told["audience"], told["hold_cap_s"]) == ("cold", ["wuliu"], 20.0)
+    assert farm.tick().services["cold"] is told, "the same as long as nothing about it is another"
+    Service.objects.update(label="renamed", audience="named", max_prompt_tokens=77)
+    Service.objects.get().audience_tenants.add(other)
+    policy(hold_own_max_s=10)
+    told = farm.tick().services["cold"]
+    assert (told["label"], told["audience"], told["hold_cap_s"]) == ("renamed", ["nengyuan", "wuliu"], 10.0)
+    assert told["max_prompt_tokens"] == 77
+    farm.call("cold")
+    assert farm.tick().services["cold"]["state"] == "loading"

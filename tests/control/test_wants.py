@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
+from kombu import serialization
 
 from console.accounts.models import Tenant
-from console.catalog.models import Service
+from console.catalog.models import Replica, Service
 from console.fleet.models import Card, Host
 from scheduler.decision import Code, Refusal
 from scheduler.policy import DEFAULT
 from tests import factories
+from workers.app import READY_JSON
 from workers.control import routes, wants, words
-from workers.messages import builtins, read_want
+from workers.messages import HostWant, read_want
 
 pytestmark = pytest.mark.django_db
 
@@ -49,7 +53,33 @@ def test_a_want_is_whole_survives_the_wire_and_leaves_the_ended_out() -> None:
     factories.replica(service, card, ended_at=timezone.now())
     (want,) = wants.whole([host], DEFAULT, 5.0)
     assert [replica.id for replica in want.replicas] == [first.pk]
-    assert read_want(builtins(want)) == want
+    assert read_want(told(want)) == want
+
+
+def told(want: HostWant) -> dict[str, Any]:
+    """The keyword arguments as a host unpacks them."""
+    kind, encoding, payload = serialization.dumps(((), wants.packed(want), {}), serializer=READY_JSON)
+    accept = serialization.prepare_accept_content(["json"])
+    _args, kwargs, _embedded = serialization.loads(payload, kind, encoding, accept=accept)
+    return dict(kwargs)
+
+
+def test_what_is_wanted_is_packed_anew_where_it_changes_and_nowhere_else() -> None:
+    host = factories.host("h1")
+    card = Card.objects.filter(host=host)[0]
+    rows = [factories.replica(factories.service(f"s{i}"), card) for i in range(2)]
+    (before,) = wants.whole([host], DEFAULT, 5.0)
+    first = wants.packed(before)
+    Replica.objects.filter(pk=rows[0].pk).update(running=9, kv_used_pct=50.0, measured_mib=17)
+    (again,) = wants.whole([host], DEFAULT, 6.0)
+    assert again.replicas == before.replicas
+    assert wants.packed(again)["replicas"] is first["replicas"]
+    Replica.objects.filter(pk=rows[0].pk).update(want="stopped", force=True)
+    Service.objects.filter(name="s1").update(max_num_seqs=3)
+    (after,) = wants.whole([host], replace(DEFAULT, engine_stall_s=77), 7.0)
+    assert [(r.want, r.force, r.stall_s) for r in after.replicas] == [("stopped", True, 77), ("ready", False, 77)]
+    assert after.replicas[1].engine.max_num_seqs == 3
+    assert read_want(told(after)) == after
 
 
 def test_silence_parts_hosts() -> None:

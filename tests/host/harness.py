@@ -19,13 +19,15 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import psutil
 import redis
 from celery import Celery
 from kombu import Exchange, Queue
 
 from tests.ports import free_port
-from workers.messages import EngineSpec, HostReport, HostWant, ReplicaReport, ReplicaWant, builtins, read_report
+from workers.app import READY_JSON
+from workers.messages import EngineSpec, HostReport, ReplicaReport, ReplicaWant, read_report
 from workers.simulator.cards import make_cards
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -147,9 +149,11 @@ class Control:
         if generation is None:
             self.generation += 1
             generation = self.generation
-        message = builtins(HostWant(self.host, generation, time.time(), replicas))
+        ready = msgspec.Raw(msgspec.json.encode(replicas))  # as control packs them
+        message = {"host": self.host, "generation": generation, "at": time.time(), "replicas": ready}
         with self.app.producer_pool.acquire(block=True) as producer:
             options: dict[str, Any] = {"argsrepr": "", "kwargsrepr": "", "expires": 5, "retry": False}
+            options["serializer"] = READY_JSON
             self.app.send_task("want", kwargs=message, queue=self._queue, producer=producer, **options)
         return generation
 

@@ -9,6 +9,7 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "console.settings")
 django.setup()
 
+from console import garbage  # noqa: E402
 from workers.app import make  # noqa: E402  (models must be loaded first)
 from workers.control import money  # noqa: E402
 from workers.control.loop import Loop  # noqa: E402
@@ -34,3 +35,4 @@ app.conf.beat_schedule = {
     "repack": {"task": "control.look_at_repack", "schedule": 60.0, "options": {"expires": 60, "queue": "control"}},
     "tiers": {"task": "control.recompute_tiers", "schedule": 60.0, "options": {"expires": 60, "queue": "control"}},
 } | money.BEAT
+garbage.settle()

@@ -39,18 +39,25 @@ def of_service(
         replica = world.replicas[entry["id"]]
         if (tokens := kv_tokens(row, replica)) is not None:
             entry["tokens"] = admitted_tokens(tokens, policy, tight=tight and outgrown(replica, policy))
+    found = said_of(row)
+    if "long_from" in found and "long_lane" not in found:
+        for entry in replicas[: reserved(len(replicas), row.long_share_pct)]:
+            entry["long"] = True
+    return found
+
+
+def said_of(row: Any) -> dict[str, Any]:
+    """Those that somebody set."""
     found: dict[str, Any] = {}
     if row.max_prompt_tokens is not None:
         found["max_prompt_tokens"] = row.max_prompt_tokens
     if row.max_total_tokens is not None:
         found["max_total_tokens"] = row.max_total_tokens
-    if row.long_from_tokens is None:
-        return found
-    if row.long_lane__name is not None and row.long_lane__tenant_id == row.tenant_id:  # else others would pay for it
-        return found | {"long_from": row.long_from_tokens, "long_lane": row.long_lane__name}
-    for entry in replicas[: reserved(len(replicas), row.long_share_pct)]:
-        entry["long"] = True
-    return found | {"long_from": row.long_from_tokens}
+    if row.long_from_tokens is not None:
+        found["long_from"] = row.long_from_tokens
+        if row.long_lane__name is not None and row.long_lane__tenant_id == row.tenant_id:  # others would pay for it
+            found["long_lane"] = row.long_lane__name
+    return found
 
 
 def kv_tokens(row: Any, replica: Replica) -> int | None:

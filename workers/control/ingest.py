@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from django.db.models import F, OuterRef, Q, Subquery
@@ -19,6 +20,7 @@ from console.fleet.models import Card, Host
 from console.journal.models import Event
 from console.state import moment
 from console.wire import Gateways
+from console.writing import update_each
 from scheduler import kv
 from scheduler import world as core
 from scheduler.policy import Policy
@@ -34,6 +36,26 @@ SKEW_ALARM_S = 1.0  # wants expire by the host's clock
 TOLD = frozenset({Phase.READY, Phase.ASLEEP, Phase.STOPPED, Phase.FAILED})  # phases the journal tells of
 MISSING = "not listed by the host"
 CALL_RESOLUTION_S = 5  # a last call is written no finer: it decides about idle minutes
+PHASES, GONE = frozenset(Phase), (Phase.STOPPED, Phase.FAILED)
+#: What moves from second to second, of a host that reports, of a replica whose phase stands, and of a card.
+HOST_COLUMNS = (
+    "seen_at", "boot", "report_seq", "report_generation", "version", "door_url", "door_ok", "memory_mib",
+    "bandwidth_mib_s", "skew_s", "cards_at",
+)  # fmt: skip
+FIGURES = (
+    "stage", "progress", "measured_mib", "kv_used_pct", "running", "waiting", "door_in_flight", "can_sleep",
+    "kv_full_samples", "residue_mib",
+)  # fmt: skip
+CARD_FIGURES = (
+    "index", "total_mib", "reserved_mib", "free_mib", "util_pct", "healthy", "baseline_mib", "note", "slice_of",
+    "compute_cap", "group", "release", "pressed_samples",
+)  # fmt: skip
+NEWER = "t.boot <> v.boot OR t.report_seq < v.report_seq"
+OLDER = "t.last_call_at < v.last_call_at OR t.last_call_at IS NULL"
+IN_USE = f"t.ended_at IS NULL AND t.phase = '{Phase.READY.value}'"
+SAME_ATTEMPT = "t.attempt = v.attempt AND t.ended_at IS NULL"
+CARD_COLUMNS = ("pk", "uuid", "host_id", "card_class", "pool__name", *CARD_FIGURES)
+_known_figures, _known_card = attrgetter(*FIGURES), attrgetter(*CARD_FIGURES)
 
 
 @dataclass(slots=True)
@@ -47,105 +69,130 @@ class Ingested:
 def ingest(bodies: Mapping[str, tuple[float, bytes]], now: float, policy: Policy) -> Ingested:
     """Take in the newest report of each host; what cannot be read is said in the log and skipped.
 
-    What is compared with the reports is read once for all hosts.
+    What is compared with the reports is read once for all hosts, and the figures that moved are written at once.
     """
-    result = Ingested()
-    reports = [report for name, (at, body) in bodies.items() if (report := _accepted(name, at, body)) is not None]
-    result.hosts |= {report.host for report in reports}
-    replicas, cards = _rows(result.hosts)
+    reports = _accepted(bodies)
+    result = Ingested({report.host for report in reports})
+    if not reports:
+        return result
+    replicas, cards, sampled = _rows(result.hosts)
+    figures: list[tuple[Any, ...]] = []
     for report in reports:
-        before = replicas[report.host]
-        result.phases += _replicas(report, before, now, policy)
-        _cards(report, cards[report.host], before, now, policy)
-    sampled = [report.host for report in reports if report.cards_at is not None]
+        result.phases += _replicas(report, replicas[report.host], now, policy, figures)
+    update_each(Replica, figures, FIGURES, given=("attempt",), where=SAME_ATTEMPT)
+    figures = []
+    for report in reports:
+        figures += _cards(report, cards[report.host], replicas[report.host], sampled, now, policy)
+    update_each(Card, figures, CARD_FIGURES)
+    told = [report.host for report in reports if report.cards_at is not None]
     taken_at = Host.objects.filter(pk=OuterRef("host_id")).values("cards_at")[:1]
-    Card.objects.filter(host__name__in=sampled).update(sampled_at=Subquery(taken_at))
+    Card.objects.filter(host__name__in=told).update(sampled_at=Subquery(taken_at))
     return result
 
 
-def _accepted(name: str, entered_at: float, body: bytes) -> HostReport | None:
-    """The report, once its host's row is written; None where it cannot be read, speaks of another, or is old."""
-    try:
-        report = read_report(body)
-    except ValueError as error:
-        log.warning("report of %s refused: %s", name, error)
-        return None
-    return report if report.host == name and _host(report, entered_at) else None
+def _accepted(bodies: Mapping[str, tuple[float, bytes]]) -> list[HostReport]:
+    """Those whose host's row is written; not what cannot be read, speaks of another, or is old."""
+    found: dict[str, tuple[float, HostReport]] = {}
+    for name, (entered_at, body) in bodies.items():
+        try:
+            report = read_report(body)
+        except ValueError as error:
+            log.warning("report of %s refused: %s", name, error)
+            continue
+        if report.host == name:
+            found[name] = entered_at, report
+    written = _hosts(found.values())
+    return [report for name, (_, report) in found.items() if name in written]
 
 
-def _rows(hosts: Collection[str]) -> tuple[dict[str, list[Replica]], dict[str, list[Card]]]:
-    """Replicas that have not ended and cards, as they are before the reports, by host."""
-    names = dict(Host.objects.filter(name__in=hosts).values_list("pk", "name"))
-    replicas: dict[str, list[Replica]] = defaultdict(list)
-    for replica in Replica.objects.filter(host__in=names, ended_at=None):
-        replicas[names[replica.host_id]].append(replica)
-    cards: dict[str, list[Card]] = defaultdict(list)
-    for card in Card.objects.filter(host__in=names).order_by().select_related("pool"):
-        cards[names[card.host_id]].append(card)
-    return replicas, cards
+def _hosts(told: Collection[tuple[float, HostReport]]) -> set[str]:
+    """Write the hosts' rows, but no report that is in already, itself or a later one of the same life."""
+    rows = [(report.host, *_host(report, entered_at)) for entered_at, report in told]
+    written = update_each(Host, rows, HOST_COLUMNS, key="name", where=NEWER)
+    names = set(Host.objects.filter(pk__in=written).values_list("name", flat=True))
+    for entered_at, report in told:
+        skew = report.at - entered_at
+        if report.host in names and abs(skew) > SKEW_ALARM_S:
+            log.warning("clock of %s is %.1f s apart: its wants will expire unseen", report.host, skew)
+    return names
 
 
-def _host(report: HostReport, entered_at: float) -> bool:
-    """Write the host's row unless this report, or a later one of the same life, is already in."""
-    skew = report.at - entered_at
-    newer = ~Q(boot=report.boot) | Q(report_seq__lt=report.seq)
-    written = Host.objects.filter(newer, name=report.host).update(
-        seen_at=moment(entered_at),
-        boot=report.boot,
-        report_seq=report.seq,
-        report_generation=report.generation,
-        version=report.version[:40],
-        door_url=report.door_url[:200],
-        door_ok=report.door_ok,
-        memory_mib=report.memory_mib,
-        bandwidth_mib_s=max(1, report.bandwidth_mib_s),
-        skew_s=skew,
-        cards_at=None if report.cards_at is None else moment(report.cards_at),
+def _host(report: HostReport, entered_at: float) -> tuple[Any, ...]:
+    """The values of HOST_COLUMNS."""
+    return (
+        moment(entered_at),
+        report.boot,
+        report.seq,
+        report.generation,
+        report.version[:40],
+        report.door_url[:200],
+        report.door_ok,
+        report.memory_mib,
+        max(1, report.bandwidth_mib_s),
+        report.at - entered_at,
+        None if report.cards_at is None else moment(report.cards_at),
     )
-    if written and abs(skew) > SKEW_ALARM_S:
-        log.warning("clock of %s is %.1f s apart: its wants will expire unseen", report.host, skew)
-    return bool(written)
 
 
-def _replicas(report: HostReport, before: Iterable[Replica], now: float, policy: Policy) -> int:
+def _rows(hosts: Collection[str]) -> tuple[dict[str, list[Any]], dict[str, list[Any]], Mapping[int, datetime | None]]:
+    """Replicas that have not ended and cards, as they are before the reports, by host; when each card was sampled."""
+    names = dict(Host.objects.filter(name__in=hosts).values_list("pk", "name"))
+    replicas: dict[str, list[Any]] = defaultdict(list)
+    for replica in Replica.objects.filter(host__in=names, ended_at=None).values_list(*release.COLUMNS, named=True):
+        replicas[names[replica.host_id]].append(replica)
+    cards: dict[str, list[Any]] = defaultdict(list)
+    there = Card.objects.filter(host__in=names).order_by()
+    for card in there.values_list(*CARD_COLUMNS, named=True):
+        cards[names[card.host_id]].append(card)
+    return replicas, cards, dict(there.values_list("pk", "sampled_at"))
+
+
+def _replicas(
+    report: HostReport, before: Iterable[Any], now: float, policy: Policy, figures: list[tuple[Any, ...]]
+) -> int:
+    """How many changed phase: those are written. Of the others the figures that moved are added to `figures`."""
     rows = {row.pk: row for row in before}
     changed = 0
     for seen in report.replicas:
         row = rows.get(seen.id)
-        if row is not None and seen.attempt <= row.attempt and seen.phase in set(Phase):
-            changed += _replica(row, seen, now, policy)
+        if row is None or seen.attempt > row.attempt or seen.phase not in PHASES:
+            continue
+        moved = seen.phase != row.phase or seen.attempt != row.phase_attempt
+        values = _figures(row, seen, moved, policy)
+        if moved:
+            _move(row, seen, dict(zip(FIGURES, values, strict=True)), now)
+        elif values != _known_figures(row):
+            figures.append((row.pk, *values, row.attempt))
+        changed += moved
     return changed
 
 
-def _replica(row: Replica, seen: ReplicaReport, now: float, policy: Policy) -> bool:
-    """Write what changed; True when the phase did."""
-    moved = seen.phase != row.phase or seen.attempt != row.phase_attempt
-    values: dict[str, Any] = {
-        "stage": seen.stage[:12],
-        "progress": seen.progress,
-        "measured_mib": seen.measured_mib,
-        "kv_used_pct": seen.kv_used_pct,
-        "running": seen.running,
-        "waiting": seen.waiting,
-        "door_in_flight": seen.door_in_flight,
-        "can_sleep": seen.can_sleep,
-        "kv_full_samples": kv.samples_after(
-            seen.kv_used_pct, seen.waiting, 0 if moved else row.kv_full_samples, policy
-        ),
-    }
-    if seen.phase == Phase.ASLEEP and seen.measured_mib is not None:
-        values["residue_mib"] = seen.measured_mib
-    if moved:
-        values |= _moved(row, seen, moment(now))
-    values = {name: value for name, value in values.items() if getattr(row, name) != value}
-    if values:
-        here = Replica.objects.filter(pk=row.pk, attempt=row.attempt, ended_at=None).update(**values)
-        if here and moved and seen.phase in TOLD and {seen.phase, row.phase} != {Phase.STOPPED}:
-            _tell(row, seen, now)
-    return moved
+def _figures(row: Any, seen: ReplicaReport, moved: bool, policy: Policy) -> tuple[Any, ...]:
+    """The values of FIGURES."""
+    asleep = seen.phase == Phase.ASLEEP and seen.measured_mib is not None
+    return (
+        seen.stage[:12],
+        seen.progress,
+        seen.measured_mib,
+        seen.kv_used_pct,
+        seen.running,
+        seen.waiting,
+        seen.door_in_flight,
+        seen.can_sleep,
+        kv.samples_after(seen.kv_used_pct, seen.waiting, 0 if moved else row.kv_full_samples, policy),
+        seen.measured_mib if asleep else row.residue_mib,
+    )
 
 
-def _tell(row: Replica, seen: ReplicaReport, now: float) -> None:
+def _move(row: Any, seen: ReplicaReport, figures: dict[str, Any], now: float) -> None:
+    """Write another phase, and tell of it."""
+    values = figures | _moved(row, seen, moment(now))
+    here = Replica.objects.filter(pk=row.pk, attempt=row.attempt, ended_at=None).update(**values)
+    if here and seen.phase in TOLD and {seen.phase, row.phase} != {Phase.STOPPED}:
+        _tell(row, seen, now)
+
+
+def _tell(row: Any, seen: ReplicaReport, now: float) -> None:
     """A line in the journal: the outcome that somebody who reads the decision asks for."""
     ready, failed = seen.phase == Phase.READY, seen.phase == Phase.FAILED
     waited_s = max(0.0, round(now - row.want_since.timestamp(), 1))
@@ -161,7 +208,7 @@ def _tell(row: Replica, seen: ReplicaReport, now: float) -> None:
     )
 
 
-def _moved(row: Replica, seen: ReplicaReport, now: datetime) -> dict[str, Any]:
+def _moved(row: Any, seen: ReplicaReport, now: datetime) -> dict[str, Any]:
     """The columns that belong to a change of phase."""
     values: dict[str, Any] = {
         "phase": seen.phase,
@@ -191,26 +238,41 @@ def _moved(row: Replica, seen: ReplicaReport, now: datetime) -> dict[str, Any]:
     return values
 
 
-def _learn(row: Replica, kind: str, took_s: float) -> None:
+def _learn(row: Any, kind: str, took_s: float) -> None:
     times, _ = LoadTime.objects.get_or_create(service_id=row.service_id, host_id=row.host_id, kind=kind)
     times.seconds = [*times.seconds, round(took_s, 2)][-TIMES_KEPT:]
     times.save(update_fields=["seconds"])
 
 
-def _cards(report: HostReport, cards: Sequence[Card], before: Sequence[Replica], now: float, policy: Policy) -> None:
+def _cards(
+    report: HostReport,
+    cards: Sequence[Any],
+    before: Sequence[Any],
+    sampled: Mapping[int, datetime | None],
+    now: float,
+    policy: Policy,
+) -> list[tuple[Any, ...]]:
+    """Key and figures of the cards that show others than before."""
     if report.cards_at is None:
         Card.objects.filter(host__name=report.host).update(free_mib=None, util_pct=None)
-        return
+        return []
     rows = {row.uuid: row for row in cards}
     known = [(rows[sample.uuid], sample) for sample in report.cards if sample.uuid in rows]
     releases = release.after(report, [row for row, _ in known], before, now, policy)
+    occupied = {uuid for one in before if one.phase not in GONE for uuid in one.cards}
+    sampled_at, changed = moment(report.cards_at), []
     for row, sample in known:
-        pressed = _pressed(row, sample, moment(report.cards_at), policy)
-        _card(row, sample, releases[row.uuid], pressed, _baseline(row, sample, before))
+        last = sampled[row.pk]
+        counted = last is not None and sampled_at <= last
+        pressed = row.pressed_samples if counted else _pressed(row, sample, policy)
+        values = _card(row, sample, releases[row.uuid], pressed, _baseline(row, sample, occupied))
+        if values != _known_card(row):
+            changed.append((row.pk, *values))
     _missing(report, cards)
+    return changed
 
 
-def _missing(report: HostReport, cards: Sequence[Card]) -> None:
+def _missing(report: HostReport, cards: Sequence[Any]) -> None:
     """Cards that the host does not list any more, swapped or fallen off the bus: nothing is known of them."""
     listed = {sample.uuid for sample in report.cards}
     gone = [row.pk for row in cards if row.uuid not in listed and (row.healthy or row.note != MISSING)]
@@ -218,20 +280,18 @@ def _missing(report: HostReport, cards: Sequence[Card]) -> None:
         Card.objects.filter(pk__in=gone).update(free_mib=None, util_pct=None, healthy=False, note=MISSING)
 
 
-def _baseline(row: Card, sample: CardSample, before: Iterable[Replica]) -> int | None:
+def _baseline(row: Any, sample: CardSample, occupied: Collection[str]) -> int | None:
     """What the card shows with nothing of ours on it; None where each process is measured and none is needed."""
     if sample.per_process:
         return None
-    occupied = any(row.uuid in one.cards and one.phase not in (Phase.STOPPED, Phase.FAILED) for one in before)
-    if occupied or sample.free_mib is None or row.release:
-        return sample.reserved_mib if row.baseline_mib is None else row.baseline_mib
+    if row.uuid in occupied or sample.free_mib is None or row.release:
+        known: int | None = row.baseline_mib
+        return sample.reserved_mib if known is None else known
     return sample.total_mib - sample.free_mib
 
 
-def _pressed(row: Card, sample: CardSample, sampled_at: datetime, policy: Policy) -> int:
-    """Samples over the pressure line. A sample that was counted already is not counted again."""
-    if row.sampled_at is not None and sampled_at <= row.sampled_at:
-        return row.pressed_samples
+def _pressed(row: Any, sample: CardSample, policy: Policy) -> int:
+    """Samples over the pressure line, with this one."""
     unavailable = None if sample.free_mib is None or not sample.total_mib else sample.total_mib - sample.free_mib
     seen = core.Card(
         row.uuid,
@@ -241,32 +301,30 @@ def _pressed(row: Card, sample: CardSample, sampled_at: datetime, policy: Policy
         sample.total_mib,
         sample.reserved_mib,
         unavailable_mib=unavailable,
-        pool=row.pool.name,
+        pool=row.pool__name,
     )
     return samples_after(seen, row.pressed_samples, policy)
 
 
 def _card(
-    row: Card, sample: CardSample, releasing: dict[str, Any], pressed_samples: int, baseline_mib: int | None
-) -> None:
-    values = {
-        "index": sample.index,
-        "total_mib": sample.total_mib,
-        "reserved_mib": sample.reserved_mib,
-        "free_mib": sample.free_mib,
-        "util_pct": sample.util_pct,
-        "healthy": sample.healthy,
-        "baseline_mib": baseline_mib,
-        "note": sample.note[:200],
-        "slice_of": sample.slice_of[:80],
-        "compute_cap": row.compute_cap if sample.compute_cap is None else sample.compute_cap,
-        "group": sample.group[:40],
-        "release": releasing,
-        "pressed_samples": pressed_samples,
-    }
-    values = {name: value for name, value in values.items() if getattr(row, name) != value}
-    if values:
-        Card.objects.filter(pk=row.pk).update(**values)
+    row: Any, sample: CardSample, releasing: dict[str, Any], pressed_samples: int, baseline_mib: int | None
+) -> tuple[Any, ...]:
+    """The values of CARD_FIGURES."""
+    return (
+        sample.index,
+        sample.total_mib,
+        sample.reserved_mib,
+        sample.free_mib,
+        sample.util_pct,
+        sample.healthy,
+        baseline_mib,
+        sample.note[:200],
+        sample.slice_of[:80],
+        row.compute_cap if sample.compute_cap is None else sample.compute_cap,
+        sample.group[:40],
+        releasing,
+        pressed_samples,
+    )
 
 
 def take_calls(gateways: Gateways, now: float) -> None:
@@ -278,12 +336,14 @@ def take_calls(gateways: Gateways, now: float) -> None:
             if count.last_call_at is not None:
                 latest[name] = max(latest.get(name, 0.0), min(count.last_call_at, now))
         busy |= {int(replica) for replica, calls in gateway.in_flight.items() if calls and replica.isdigit()}
-    rows = Service.objects.filter(name__in=latest).values_list("pk", "name", "last_call_at")
-    for pk, name, known in rows:
-        if known is None or latest[name] - known.timestamp() > CALL_RESOLUTION_S:
-            when = moment(latest[name])
-            older = Q(last_call_at__lt=when) | Q(last_call_at=None)
-            Service.objects.filter(older, pk=pk).update(last_call_at=when)
-            Replica.objects.filter(older, service_id=pk, ended_at=None, phase=Phase.READY).update(last_call_at=when)
-    stale = Q(last_call_at__lt=moment(now - CALL_RESOLUTION_S)) | Q(last_call_at=None)
-    Replica.objects.filter(stale, pk__in=busy, ended_at=None).update(last_call_at=moment(now))
+    rows = Service.objects.order_by().values_list("pk", "name", "last_call_at") if latest else ()
+    later = [
+        (pk, moment(latest[name]))
+        for pk, name, known in rows
+        if name in latest and (known is None or latest[name] - known.timestamp() > CALL_RESOLUTION_S)
+    ]
+    update_each(Service, later, ("last_call_at",), where=OLDER)
+    update_each(Replica, later, ("last_call_at",), key="service", where=f"({OLDER}) AND {IN_USE}")
+    if busy:
+        stale = Q(last_call_at__lt=moment(now - CALL_RESOLUTION_S)) | Q(last_call_at=None)
+        Replica.objects.filter(stale, pk__in=busy, ended_at=None).update(last_call_at=moment(now))

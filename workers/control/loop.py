@@ -18,13 +18,13 @@ from django.db import close_old_connections, connection, transaction
 
 from console import board, wire
 from console.fleet.models import Host
-from workers.app import host_queue
+from workers.app import READY_JSON, host_queue
 from workers.control import lease, wants
 from workers.control.latency import Latency
 from workers.control.record import Recorder
 from workers.control.routes import Routes
 from workers.control.tick import Outcome, Tick
-from workers.messages import WANT_EXPIRES_S, HostWant, builtins
+from workers.messages import WANT_EXPIRES_S, HostWant
 
 log = logging.getLogger(__name__)
 
@@ -122,14 +122,15 @@ class Loop(bootsteps.StartStopStep):  # type: ignore[misc]
         if whole:
             self.send([want for want in outcome.wants if want.host not in outcome.changed], producer)
             wire.drop_wants(wants.silent_hosts(time.time()))
-            board.publish(outcome.world, outcome.gateways)
+            board.publish(outcome.world, outcome.gateways, policy=outcome.rules)
 
     def send(self, told: Iterable[HostWant], producer: Any) -> None:
         with producer.batch(max_size=BATCH):
             for want in told:
                 self.app.send_task(
                     "want",
-                    kwargs=builtins(want),
+                    kwargs=wants.packed(want),
+                    serializer=READY_JSON,
                     queue=host_queue(want.host),
                     expires=WANT_EXPIRES_S,
                     producer=producer,

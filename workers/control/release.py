@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import prefetch_related_objects
 
 from console import state
 from console.catalog.models import Replica
-from console.fleet.models import Card
 from scheduler.memory import Seat, held_mib, ours_mib
 from scheduler.policy import Policy
 from scheduler.release import Release, Sample, release_begun, release_step
@@ -19,16 +19,23 @@ from scheduler.world import Phase
 from workers.messages import CardSample, HostReport
 
 GONE = frozenset({Phase.STOPPED, Phase.FAILED})
+#: All of a replica's own, in the order in which it takes them.
+COLUMNS = tuple("pk" if field.primary_key else field.attname for field in Replica._meta.concrete_fields)
 
 
 def after(
-    report: HostReport, cards: Sequence[Card], before: Sequence[Replica], now: float, policy: Policy
+    report: HostReport, cards: Sequence[Any], rows: Sequence[Any], now: float, policy: Policy
 ) -> dict[str, dict[str, Any]]:
-    """The new `Card.release` by UUID. `cards` and `before` are the rows as they were before this report."""
-    ended = _ended(report, before)
-    if not ended and not any(card.release for card in cards):
+    """The new `Card.release` by UUID. `cards` and `rows` are as they were before this report.
+
+    `rows` are replicas as tuples of `COLUMNS`: models are made of them only where memory is on its way.
+    """
+    gone = _ended(report, rows)
+    if not gone and not any(card.release for card in cards):
         return {card.uuid: {} for card in cards}
+    before = [Replica.from_db(DEFAULT_DB_ALIAS, COLUMNS, row) for row in rows]
     prefetch_related_objects(before, "service")
+    ended = [row for row in before if row.pk in gone]
     samples = {sample.uuid: sample for sample in report.cards}
     live = {seen.id for seen in report.replicas if seen.phase not in GONE}
     fresh = list(Replica.objects.filter(pk__in=[row.pk for row in before]).select_related("service"))
@@ -52,15 +59,15 @@ def after(
     return result
 
 
-def _reserved(card: Card, reserved_mib: int) -> int:
+def _reserved(card: Any, reserved_mib: int) -> int:
     """The driver's own, or what the empty card shows where processes cannot be measured."""
     return max(reserved_mib, card.baseline_mib or 0)
 
 
-def _ended(report: HostReport, before: Iterable[Replica]) -> list[Replica]:
+def _ended(report: HostReport, before: Iterable[Any]) -> set[int]:
     """Replicas that held memory by the last report and hold none by this one."""
     now_gone = {(seen.id, seen.attempt) for seen in report.replicas if seen.phase in GONE}
-    return [row for row in before if row.phase not in GONE and (row.pk, row.phase_attempt) in now_gone]
+    return {row.pk for row in before if row.phase not in GONE and (row.pk, row.phase_attempt) in now_gone}
 
 
 def _strays(sample: CardSample, live: set[int]) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -11,17 +12,20 @@ import msgspec
 from console.catalog.models import Service, metric_of
 from console.fleet.models import Host
 from console.money import seam
+from console.unchanged import Unchanged
 from scheduler import call_budget
 from scheduler.admission import Admission, admission
 from scheduler.call_budget import Barred
 from scheduler.decision import Decision
-from scheduler.hold import LOADING, READY, Outlook, hold_cap_s, outlook, rest_of, serves
+from scheduler.hold import COLD, LOADING, READY, Outlook, hold_cap_s, outlook, rest_of, serves
 from scheduler.kv import tightened
 from scheduler.policy import Policy
 from scheduler.world import Replica, World
+from scheduler.world import Service as CoreService
 from workers.control import bounds, words
 
 NOBODY = Barred()
+_known: Unchanged[dict[str, Any]] = Unchanged()
 #: Tuples with names: a thousand models, each with two others, take ten times as long.
 COLUMNS = (
     "pk", "name", "label", "tenant_id", "tenant__slug", "audience", "model__task", "model__kv_bytes_per_token",
@@ -105,26 +109,49 @@ def services(
     blob = {}
     tight, named = tightened(decisions), _named()
     for row in Service.objects.order_by("pk").values_list(*COLUMNS, named=True):
-        service = world.services[row.name]
-        view = outlook(world, policy, service, ours[row.name], now, copies[row.name])
-        blob[row.name] = {
-            "label": row.label,
-            "tenant": row.tenant__slug,
-            "audience": _audience(row, named[row.pk]),
-            "engine_model": row.name,
-            "task": row.model__task,
-            **_view(_unmoved(view, world, row.name) if row.name in advised else view, advised.get(row.name, "")),
-            "p99_metric": metric_of(row.p99_metric, row.model__task),
-            "hold_cap_s": hold_cap_s(policy, service),
-            "hold_stream_s": policy.of_service(service.name).hold_stream_s,
-            "notice": row.name in notice,
-            "notice_at": notice.get(row.name),
-            **_room(admission(world, policy, service, copies[row.name], now, ours[row.name])),
-            **bounds.of_service(row, replicas[row.name], world, policy, tight=row.name in tight),
-            "fallback": row.fallback__name,
-            "replicas": replicas[row.name],
+        service, name = world.services[row.name], row.name
+        plain = _plain(row, service, named.get(row.pk, ()), policy)
+        if name not in copies and name not in ours and name not in advised:
+            blob[name] = plain  # nobody has it, nobody waits for it
+            continue
+        served = name in replicas  # what `outlook` would ask of each copy once more
+        view = Outlook(READY) if served else outlook(world, policy, service, ours[name], now, copies[name])
+        blob[name] = {
+            **plain,
+            **_view(_unmoved(view, world, name) if name in advised else view, advised.get(name, "")),
+            "notice": name in notice,
+            "notice_at": notice.get(name),
+            **_room(admission(world, policy, service, copies[name], now, ours[name]) if served else None),
+            **bounds.of_service(row, replicas[name], world, policy, tight=name in tight),
+            "replicas": replicas[name],
         }
     return blob
+
+
+def _plain(row: Any, service: CoreService, named: Sequence[str], policy: Policy) -> dict[str, Any]:
+    """What is said of a service that has no copy and for which nothing is done. Shared: nobody may write into it."""
+    caps = (hold_cap_s(policy, service), policy.of_service(service.name).hold_stream_s)
+    return _known.of(row.pk, (row, named, caps), partial(_cold, row, named, caps))
+
+
+def _cold(row: Any, named: Sequence[str], caps: tuple[float, float]) -> dict[str, Any]:
+    return {
+        "label": row.label,
+        "tenant": row.tenant__slug,
+        "audience": _audience(row, named),
+        "engine_model": row.name,
+        "task": row.model__task,
+        **_view(Outlook(COLD), ""),
+        "p99_metric": metric_of(row.p99_metric, row.model__task),
+        "hold_cap_s": caps[0],
+        "hold_stream_s": caps[1],
+        "notice": False,
+        "notice_at": None,
+        **_room(None),
+        **bounds.said_of(row),
+        "fallback": row.fallback__name,
+        "replicas": [],
+    }
 
 
 def _room(limit: Admission | None) -> dict[str, Any]:
@@ -148,7 +175,7 @@ def _named() -> dict[int, list[str]]:
     return found
 
 
-def _audience(row: Any, named: list[str]) -> list[str]:
+def _audience(row: Any, named: Sequence[str]) -> list[str]:
     if row.audience == Service.Audience.GROUP:
         return ["*"]
     return sorted({row.tenant__slug, *(named if row.audience == Service.Audience.NAMED else ())})

@@ -9,6 +9,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from console.catalog.models import Replica, Service
 from console.fleet.models import Host
 from console.state import claim_of, moment
@@ -21,7 +23,8 @@ SERVICE_COLUMNS = (
     "pk", "name", "weights_mib", "kv_cap_mib", "headroom_mib", "overhead_mib", "cards_per_replica", "max_model_len",
     "max_num_seqs", "can_sleep", "model__weights", "model__kv_bytes_per_token", "model__task",
 )  # fmt: skip
-_known: Unchanged[EngineSpec] = Unchanged()
+_known: Unchanged[ReplicaWant] = Unchanged()
+_packed: Unchanged[msgspec.Raw] = Unchanged()
 
 SILENT_S = 15  # a host silent for longer is told nothing: its queue would only grow
 
@@ -38,25 +41,43 @@ def silent_hosts(now: float) -> list[str]:
 def whole(hosts: Iterable[Host], policy: Policy, now: float) -> list[HostWant]:
     """One want per host with every replica that has not ended."""
     by_host: dict[int, list[ReplicaWant]] = defaultdict(list)
-    services = Service.objects.filter(replicas__ended_at=None).distinct().values_list(*SERVICE_COLUMNS, named=True)
-    by_id = {row.pk: row for row in services}
+    there = Replica.objects.filter(ended_at=None).values("service_id")
+    by_id = {
+        row.pk: row for row in Service.objects.filter(pk__in=there).order_by().values_list(*SERVICE_COLUMNS, named=True)
+    }
     rows = Replica.objects.filter(ended_at=None, external=False).order_by("pk").values_list(*COLUMNS, named=True)
     for row in rows:
-        service, grant = by_id[row.service_id], row.kv_granted_mib
-        by_host[row.host_id].append(
-            ReplicaWant(
-                id=row.pk,
-                attempt=row.attempt,
-                want=row.want,
-                service=service.name,
-                cards=list(row.cards),
-                engine=_known.of(row.pk, (service, grant, policy), partial(_engine, service, grant, policy)),
-                force=row.force,
-                shutdown_s=policy.drain_min_s,
-                stall_s=policy.engine_stall_s,
-            )
-        )
+        by_host[row.host_id].append(_want(row, by_id[row.service_id], policy))
     return [HostWant(host.name, host.want_generation, now, by_host[host.pk]) for host in hosts]
+
+
+def _want(row: Any, service: Any, policy: Policy) -> ReplicaWant:
+    """The same one as long as nothing that it says is another."""
+    return _known.of(row.pk, (row, service, policy), partial(_new, row, service, policy))
+
+
+def _new(row: Any, service: Any, policy: Policy) -> ReplicaWant:
+    return ReplicaWant(
+        id=row.pk,
+        attempt=row.attempt,
+        want=row.want,
+        service=service.name,
+        cards=list(row.cards),
+        engine=_engine(service, row.kv_granted_mib, policy),
+        force=row.force,
+        shutdown_s=policy.drain_min_s,
+        stall_s=policy.engine_stall_s,
+    )
+
+
+def packed(want: HostWant) -> dict[str, Any]:
+    """The keyword arguments of the `want` task, for the serializer READY_JSON."""
+    replicas = _packed.of(want.host, want.replicas, partial(_json, want.replicas))
+    return {"host": want.host, "generation": want.generation, "at": want.at, "replicas": replicas}
+
+
+def _json(replicas: list[ReplicaWant]) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(replicas))
 
 
 def engine(service: Service, kv_granted_mib: int, policy: Policy) -> EngineSpec:
