@@ -66,7 +66,7 @@ FACTS: Mapping[str, Any] = {
 COLDER: Mapping[str, Any] = {
     NO_ROOM: gettext_lazy("除了这里没有地方放"),
     NEXT: gettext_lazy("同卡，要腾地方时先轮到它"),
-    OWES: gettext_lazy("借着它的保证，它要用时先轮到"),
+    OWES: gettext_lazy("借着公司的保证，公司要用时先轮到"),
 }
 
 

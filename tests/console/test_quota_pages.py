@@ -166,7 +166,7 @@ def test_the_answer_says_what_is_promised_and_who_would_have_to_go(browse):
     answer = browse("operator").post(f"{PAGE}/answer", form(there()))
     html = text(answer)
     assert f"之后承诺 {there() / 1024:,.1f} GiB" in html
-    assert "借着它的保证" in html or "眼下收不回" in html
+    assert "借着公司的保证" in html or "眼下收不回" in html
     assert not Quota.objects.exists()
     over = text(browse("operator").post(f"{PAGE}/answer", form(there() + 7)))
     assert "多 7 MiB" in over
