@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from scheduler.draft import Draft
+from scheduler.facts import counting
 from scheduler.lifecycle import goes_by
 from scheduler.memory import held_mib
 
@@ -47,6 +48,9 @@ def _put(sums: Holdings, card: str, pool: str, part: Part) -> None:
 
 
 def _part(draft: Draft, card: str) -> Part:
+    """Nothing on a host that is lost or being emptied: what is there is had elsewhere anew, and must find room."""
+    if card not in draft.fact(counting):
+        return NOTHING
     held: Counter[str] = Counter()
     going: Counter[str] = Counter()
     soon = draft.now + draft.policy.grace_room_s

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from scheduler.decision import Code, Reason, Verb
 from scheduler.draft import Draft
+from scheduler.facts import counting
 from scheduler.lending import plannable_mib, promised_mib, shares
 from scheduler.memory import held_mib
 from scheduler.planner import plan
@@ -45,7 +46,8 @@ def test_no_start_or_wake_brings_a_tenant_beyond_its_quota(world):
 
 
 def plainly(draft: Draft, tenant: str, pool: str) -> int:
-    cards = (card for card in draft.world.cards.values() if card.pool == pool)
+    there = draft.fact(counting)
+    cards = (card for card in draft.world.cards.values() if card.pool == pool and card.id in there)
     seats = (seat for card in cards for seat in draft.book(card.id).seats if seat.service is not None)
     return sum(held_mib(seat.replica, seat.service, POLICY) for seat in seats if seat.service.tenant == tenant)
 
@@ -86,7 +88,9 @@ def test_what_is_lent_is_what_is_borrowed_beyond_what_nobody_was_promised(world)
         lent, borrowed = sum(s.lent_mib for s in there), sum(s.borrowed_mib for s in there)
         free = max(0, plannable_mib(world, POLICY, pool) - promised_mib(world.quotas, pool))
         assert lent <= max(0, borrowed - free)
-        assert all(s.lent_mib <= s.unused_mib and s.used_mib == used_mib(draft, s.tenant, pool) for s in there)
+        assert all(s.lent_mib <= s.unused_mib and s.used_mib >= used_mib(draft, s.tenant, pool) for s in there)
+        if len(draft.fact(counting)) == len(world.cards):  # else: copies that count no more hold memory yet
+            assert all(s.used_mib == used_mib(draft, s.tenant, pool) for s in there)
 
 
 def a_day(seed: int) -> tuple[Farm, list[str]]:

@@ -8,7 +8,7 @@ from scheduler.decision import Code, Reason, Verb
 from scheduler.lending import plannable_mib, shares, short_mib
 from scheduler.planner import plan
 from scheduler.world import Phase, Profile, Quota
-from tests.scheduler.build import NOW, POLICY, a_card, a_replica, a_service, a_world, acting, held
+from tests.scheduler.build import NOW, POLICY, a_card, a_host, a_replica, a_service, a_world, acting, held
 from tests.scheduler.cases import cases
 
 SMALL = a_card(total=24576)  # 22,009 MiB to plan with: one service of 13,000 MiB, and a half
@@ -142,3 +142,11 @@ def test_as_few_of_its_own_go_as_it_takes():
     small = [a_service(n, weights=1000, tenant="t", priority=10) for n in "ab"]
     copies = [a_replica(1, "a"), a_replica(2, "b"), a_replica(3, "mine")]
     assert [r for r, _ in drains(asks, *small, MINE, *copies, t=Quota(37000, 0))] == [3]
+
+
+@cases("gone", [{"seen_at": NOW - 100}, {"leave_by": NOW + 900, "cordoned": True}])
+def test_what_a_lost_or_leaving_host_has_is_had_elsewhere_within_the_same_quota(gone):
+    service = a_service("s", tenant="t", min_replicas=1)
+    world = [a_host("h1", **gone), a_card("c1", "h1"), a_card("c2", "h2"), service, a_replica(1, "s", "c1")]
+    starts = [d.cards for d in acting(planned(*world, t=WHOLE)) if d.verb is Verb.START]
+    assert starts == [("c2",)]
