@@ -1,4 +1,4 @@
-"""A person at a browser, as far as the console's pages need one: signs in and reads pages."""
+"""A person at a browser, as far as the console's pages need one: signs in, reads pages, presses buttons."""
 
 from __future__ import annotations
 
@@ -37,6 +37,12 @@ class Person:
     def text(self, path: str) -> str:
         """What stands on a page, without its marks."""
         return html.unescape(re.sub(r"<[^>]+>", " ", self.page(path)))
+
+    def press(self, path: str, **fields: Any) -> str:
+        """Opens a page that asks, and presses its button; what stands on the page that follows."""
+        answer = self._send(path, self.page(path), **fields)
+        assert answer.status_code == 302, f"{path}: {answer.status_code}"
+        return self.text(answer.headers["location"])
 
     def board(self) -> dict[str, Any]:
         """The cards as the board's socket tells them to a page that opens: by id."""

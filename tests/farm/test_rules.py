@@ -1,4 +1,4 @@
-"""S11, S20 and S23 on the running farm: swapping is held back and told, a card or a host dies, a pool only observes."""
+"""S11 and S20 on the running farm: swapping is held back and told, a card or a host dies."""
 
 from __future__ import annotations
 
@@ -186,34 +186,3 @@ def test_s20_a_host_dies_the_standby_serves_and_the_lost_copy_is_rebuilt(pair: P
 def routed(farm: Farm, service: str) -> set[int]:
     """Copies that gateways send calls to."""
     return {int(one["id"]) for one in farm.routes()["services"][service]["replicas"]}
-
-
-def mode(farm: Farm, name: str) -> None:
-    farm.django(f"from console.fleet.models import Pool\nPool.objects.filter(name='corner').update(mode='{name}')")
-
-
-def advice(farm: Farm) -> list[tuple[int, str, str]]:
-    query = (
-        "select a.id, s.name, a.told from journal_advice a join catalog_service s on s.id = a.service_id"
-        " join fleet_pool p on p.id = a.pool_id where p.name = 'corner' and a.closed_at is null"
-    )
-    return farm.rows(query)
-
-
-def test_s23_a_pool_that_observes_moves_nothing_and_one_that_suggests_takes_nothing_by_itself(corner: Corner) -> None:
-    farm = corner.farm
-    farm.policy(min_loaded_s=1)
-    mode(farm, "observe")
-    try:
-        wait_for("told so", lambda: farm.ask("swap-a").json().get("error", {}).get("code") == "not_managed", 20, 1.0)
-        assert {(name, told) for _, name, told in advice(farm)} == {("swap-a", "not_managed")}
-        assert not farm.replicas("swap-a")
-        mode(farm, "suggest")
-        wait_for("what gives acts at once", lambda: farm.ask("swap-a").status_code == 200, 60, 1.0)
-        corner.rest("swap-a")
-        refused = farm.ask("swap-b")
-        assert refused.status_code == 503
-        assert refused.json()["error"]["code"] == "awaiting_approval"
-        assert farm.replicas("swap-a")
-    finally:
-        mode(farm, "enforce")

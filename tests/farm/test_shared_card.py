@@ -1,16 +1,19 @@
-"""S01 on the running farm: what shares a card adds up to it, and a standby is on another host."""
+"""S01 and S03 on the running farm: what shares a card adds up to it, and who grows there takes nothing."""
 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator
 
+import httpx
 import pytest
 
-from tests.farm.harness import Farm, wait_for
+from tests.farm.harness import Farm, body, wait_for
 from tests.farm.person import Person
 from tests.farm.plot import Plot
 from tests.farm.watcher import Watcher
+from workers.simulator import faults
 
 pytestmark = [pytest.mark.farm, pytest.mark.timeout(300)]
 
@@ -19,6 +22,7 @@ pytestmark = [pytest.mark.farm, pytest.mark.timeout(300)]
 def plots(farm: Farm, watched: Watcher) -> Iterator[list[Plot]]:
     made: list[Plot] = []
     yield made
+    faults.clear_faults(farm.home / "hosts" / "gpu-04" / "sim")
     for plot in made:
         plot.clear()
 
@@ -74,3 +78,131 @@ def served(plot: Plot, card: str) -> list[str]:
     """Services with a copy on the card, in the order in which the board draws them."""
     found = [(pk, name) for name in THREE for pk, _, cards in plot.farm.replicas(name) if cards == [card]]
     return [name for _, name in sorted(found)]
+
+
+HOTLINE, READER = "s03-hotline", "s03-reader"
+TOKENS = 16384  # of the reader's KV
+BESIDE = {
+    HOTLINE: {"weights_mib": 2000, "kv_cap_mib": 2048, "headroom_mib": 512, "profile": "online", "priority": 90}
+    | {"min_replicas": 1},
+    READER: {"weights_mib": 2000, "kv_cap_mib": 2048, "headroom_mib": 512, "profile": "lowfreq", "min_replicas": 1}
+    | {"kv_bytes_per_token": 2048 * 2**20 // TOKENS, "max_model_len": 4096, "hold_cap_s": 120},
+}
+AT_ONCE = 8  # texts in the reader's engine: as many typical ones as its KV holds
+LONG = {"text": "长" * 1920, "max_tokens": 150}  # so many of these fill it, and then some, before they are answered
+SLOW = 3  # a token of the reader's takes about 0.1 s: what is reported each second shall be seen
+P99_PCT = 8
+FEW = 40  # answers of the hotline that its P99 is of
+
+
+def test_s03_whose_texts_grow_queues_in_its_own_engine_and_the_hotline_beside_it_stays_as_fast(
+    plots: list[Plot], farm: Farm
+) -> None:
+    """Both read short texts first, the reader as many as its engine runs at once: what is compared is the growing."""
+    plot = Plot(farm, "beside", ["gpu-04"], BESIDE)
+    plots.append(plot)
+    wait_for("both are ready", lambda: all(farm.replicas(name) for name in BESIDE), 90, 0.5)
+    assert plot.one(HOTLINE)[2] == plot.one(READER)[2] == plot.uuids[0]
+    before, sim = engines(farm), farm.home / "hosts" / "gpu-04" / "sim"
+    faults.set_fault(sim, "slow", f"service:{READER}", factor=SLOW)
+    with Talk(farm, HOTLINE, 6, max_tokens=25) as hotline:
+        with Talk(farm, READER, AT_ONCE, max_tokens=20):
+            wait_for("the gateway knows how long answers are", lambda: len(hotline.took) >= FEW, 60)
+            hotline.took.clear()
+            wait_for("the hotline is measured", lambda: len(hotline.took) >= FEW, 60)
+            usual = least_p99(hotline.took)
+        wide = admitted(farm)
+        with Talk(farm, READER, AT_ONCE + 4, **LONG) as long:
+            wait_for("they queue in their own engine", lambda: reader(farm)["waiting"] > 0, 60)
+            hotline.took.clear()
+            wait_for("it is said that its KV is full", lambda: refusals(farm), 60)
+            assert wait_for("gateways send it less", lambda: admitted(farm) < wide and admitted(farm), 30) > 0
+            most = usual * (100 + P99_PCT) / 100
+            wait_for("the hotline is as fast as ever", lambda: least_p99(hotline.took) <= most, 90)
+            faults.clear_faults(sim)
+    assert {*long.told, *hotline.told} == {200}
+    assert engines(farm) == before, "nobody was killed, nobody began anew"
+    assert moved(farm) == []
+
+
+class Talk:
+    """Callers of one service, each asking again as soon as it has its whole answer, until the block ends.
+
+    `took`: seconds of each answer; `told`: its status. Both in the order of their ends.
+    """
+
+    def __init__(self, farm: Farm, service: str, callers: int, max_tokens: int, text: str = "今天的排班") -> None:
+        self.farm, self.key = farm, farm.key(service)
+        self.body = body(service, max_tokens, stream=False, text=text)
+        self.took: list[float] = []
+        self.told: list[int] = []
+        self.halt = threading.Event()
+        self.threads = [threading.Thread(target=self._again, daemon=True) for _ in range(callers)]
+
+    def __enter__(self) -> Talk:
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.halt.set()
+        for thread in self.threads:
+            thread.join(120)
+
+    def _again(self) -> None:
+        headers = {"Authorization": f"Bearer {self.key}"}
+        with httpx.Client(base_url=self.farm.gateway, headers=headers, timeout=120) as client:
+            while not self.halt.is_set():
+                reply = client.post("/v1/chat/completions", json=self.body)
+                self.told.append(reply.status_code)
+                self.took.append(reply.elapsed.total_seconds())
+
+
+def p99(seconds: list[float]) -> float:
+    return sorted(seconds)[min(len(seconds) - 1, len(seconds) * 99 // 100)]
+
+
+def least_p99(seconds: list[float]) -> float:
+    """Of any FEW answers in a row: what else the machine does at times is no neighbour's doing."""
+    return min((p99(seconds[at : at + FEW]) for at in range(len(seconds) - FEW + 1)), default=math.inf)
+
+
+def engines(farm: Farm) -> list[tuple[str, int, int, str]]:
+    """(service, id, start, phase) of every copy of the two there ever was."""
+    query = (
+        "select s.name, r.id, r.attempt, r.phase from catalog_replica r join catalog_service s on s.id = r.service_id"
+        " where s.name in (?, ?) order by r.id"
+    )
+    return farm.rows(query, HOTLINE, READER)
+
+
+def reader(farm: Farm) -> dict[str, float]:
+    query = (
+        "select r.waiting, r.kv_used_pct from catalog_replica r join catalog_service s on s.id = r.service_id"
+        " where s.name = ? and r.ended_at is null"
+    )
+    ((waiting, used),) = farm.rows(query, READER)
+    return {"waiting": waiting or 0, "kv_used_pct": used or 0.0}
+
+
+def admitted(farm: Farm) -> int:
+    """Tokens of calls that gateways may have in flight at the reader."""
+    (copy,) = farm.routes()["services"][READER]["replicas"]
+    return int(copy["tokens"])
+
+
+def journal(farm: Farm, refused: bool) -> list[tuple[str, str, str, str]]:
+    query = (
+        "select s.name, d.verb, d.reason, d.refusal from journal_decision d"
+        " join catalog_service s on s.id = d.service_id where s.name in (?, ?) order by d.id"
+    )
+    return [row for row in farm.rows(query, HOTLINE, READER) if bool(row[3]) == refused]
+
+
+def refusals(farm: Farm) -> list[tuple[str, str, str, str]]:
+    return [row for row in journal(farm, refused=True) if row[0] == READER and row[3] == "kv_full"]
+
+
+def moved(farm: Farm) -> list[tuple[str, str, str, str]]:
+    """What was done about the two but their first loads."""
+    return [row for row in journal(farm, refused=False) if row[1:3] != ("start", "minimum")]
