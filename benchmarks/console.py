@@ -35,7 +35,7 @@ BUTTONS = {
     "policy-review", "policy-save", "policy-roll-back", "policy-withdraw", "repack-search", "repack-cancel",
     "repack-approve", "repack-move-approve", "repack-move-skip", "price-approve",
     "request-decision", "request-act", "request-end", "request-again", "request-key", "api-request-decision",
-    "request-absences", "services-import-write",
+    "request-absences", "services-import-write", "member-import-save", "tenant-import-save",
 }  # fmt: skip
 FILES = {"audit-csv", "audit-xlsx", "services-export"}  # up to 100,000 lines: long, and expected to be
 LEFT_OUT = frozenset({"logout", "language", "healthz"} | BUTTONS | FILES)

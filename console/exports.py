@@ -30,10 +30,15 @@ def as_csv(rows: Rows, name: str) -> HttpResponse:
     """`rows`: the head first. A byte order mark lets spreadsheets read Chinese."""
     out = io.StringIO()
     csv.writer(out).writerows([safe(cell) for cell in row] for row in rows)
-    return _file("\ufeff" + out.getvalue(), "text/csv; charset=utf-8", f"{name}.csv")
+    return attached("\ufeff" + out.getvalue(), "text/csv; charset=utf-8", f"{name}.csv")
 
 
 def as_xlsx(rows: Rows, name: str) -> HttpResponse:
+    return attached(book_of(rows), XLSX, f"{name}.xlsx")
+
+
+def book_of(rows: Rows) -> bytes:
+    """A workbook of one sheet; `rows`: the head first."""
     book = Workbook(write_only=True)
     sheet = book.create_sheet()
     sheet.freeze_panes = "A2"
@@ -41,10 +46,10 @@ def as_xlsx(rows: Rows, name: str) -> HttpResponse:
         sheet.append([safe(cell) for cell in row])
     out = io.BytesIO()
     book.save(out)
-    return _file(out.getvalue(), XLSX, f"{name}.xlsx")
+    return out.getvalue()
 
 
-def _file(body: str | bytes, kind: str, name: str) -> HttpResponse:
+def attached(body: str | bytes, kind: str, name: str) -> HttpResponse:
     response = HttpResponse(body, content_type=kind)
     response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
     return response

@@ -123,7 +123,7 @@ TEMPLATES = [
 
 # Who is signed in
 AUTH_USER_MODEL = "accounts.User"
-PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher", "console.accounts.passwords.FirstPassword"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "console.accounts.passwords.LongEnough", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},

@@ -15,7 +15,7 @@ from console.costs import views as costs
 from console.hosts import views as hosts
 from console.journal import timeline
 from console.journal import views as journal
-from console.people import keys, members, tenants
+from console.people import imports, keys, members, tenants
 from console.policy_pages import views as policies
 from console.quotas import views as quotas
 from console.repack import views as repack
@@ -121,6 +121,9 @@ urlpatterns = [
     path("search", search.search, name="search"),
     path("tenants/", tenants.tenants, name="tenants"),
     path("tenants/new", tenants.tenant_new, name="tenant-new"),
+    path("tenants/import", imports.tenants, name="tenant-import"),
+    path("tenants/import/template.xlsx", imports.tenants_template, name="tenant-import-template"),
+    path("tenants/import/save", imports.tenants_save, name="tenant-import-save"),
     path("tenants/<int:pk>", tenants.tenant, name="tenant"),
     path("tenants/<int:pk>/edit", tenants.tenant_edit, name="tenant-edit"),
     path("tenants/quotas", quotas.quotas, name="quotas"),
@@ -130,6 +133,9 @@ urlpatterns = [
     path("tenants/quotas/<int:pk>/end", quotas.quota_end, name="quota-end"),
     path("members/", members.members, name="members"),
     path("members/new", members.member_new, name="member-new"),
+    path("members/import", imports.members, name="member-import"),
+    path("members/import/template.xlsx", imports.members_template, name="member-import-template"),
+    path("members/import/save", imports.members_save, name="member-import-save"),
     path("members/<int:pk>", members.member, name="member"),
     path("members/<int:pk>/access", members.member_access, name="member-access"),
     path("members/<int:pk>/password", members.member_password, name="member-password"),

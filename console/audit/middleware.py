@@ -27,6 +27,8 @@ ONLY_ANSWER = frozenset(
         "quota-answer",
         "services-import",
         "services-bulk",
+        "member-import",
+        "tenant-import",
     }
 )
 

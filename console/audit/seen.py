@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -77,6 +77,13 @@ def watch() -> Iterator[Watch]:
         yield one
     finally:
         _now.reset(token)
+
+
+def about_to_change(rows: Iterable[Model]) -> None:
+    """Before a conditional update of rows that the address does not name: no signal tells of it."""
+    now = _now.get()
+    for row in rows if now is not None else ():
+        now.touch(row, values(row))  # type: ignore[union-attr]
 
 
 def stored(model: type[Model], pk: Any) -> Model | None:

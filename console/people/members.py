@@ -6,7 +6,6 @@ the centre would be the centre.
 
 from __future__ import annotations
 
-import secrets
 from typing import Any
 
 from axes.utils import reset as forget_failures
@@ -22,6 +21,7 @@ from django.utils.translation import gettext_lazy
 
 from console.accounts.access import CENTRE, Act, allowed, may, own, tenant_of
 from console.accounts.models import Role, Tenant, User
+from console.accounts.passwords import first_hash, first_password
 from console.forms import Styled
 from console.people.live import live
 from console.tables import Choice, Column, Table, picks
@@ -37,7 +37,6 @@ ROLES = {
     Role.MANAGER: gettext_lazy("看自己公司，不填公司的看整个集团；什么也不改。"),
 }
 OF_A_TENANT = (Role.TENANT_ADMIN, Role.TENANT_MEMBER, Role.MANAGER)
-PASSWORD_BYTES = 12
 
 TABLE = Table(
     name="members",
@@ -77,6 +76,15 @@ def people(user: User) -> QuerySet[User]:
     return rows if tenant_of(user) is None else rows.filter(role__in=OF_A_TENANT)
 
 
+def misfit(role: Any, tenant: Any) -> str | None:
+    """Why the role and the company do not go together; None: they do."""
+    if role in CENTRE and tenant is not None:
+        return _("信息中心的角色看得到所有公司，不能属于一家。")
+    if role in (Role.TENANT_ADMIN, Role.TENANT_MEMBER) and tenant is None:
+        return _("这个角色属于一家公司，请选一家。")
+    return None
+
+
 class MemberForm(Styled, forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = User
@@ -105,10 +113,9 @@ class MemberForm(Styled, forms.ModelForm):  # type: ignore[type-arg]
             self.instance.tenant = Tenant.objects.get(pk=own_tenant)
             return cleaned
         role, tenant = cleaned.get("role"), cleaned.get("tenant")
-        if role in CENTRE and tenant is not None:
-            self.add_error("tenant", ValidationError(_("信息中心的角色看得到所有公司，不能属于一家。")))
-        if role in (Role.TENANT_ADMIN, Role.TENANT_MEMBER) and tenant is None:
-            self.add_error("tenant", ValidationError(_("这个角色属于一家公司，请选一家。")))
+        wrong = misfit(role, tenant)
+        if wrong is not None:
+            self.add_error("tenant", ValidationError(wrong))
         return cleaned
 
 
@@ -126,8 +133,8 @@ def once(request: HttpRequest, title: str, text: str, secret: str, back: str) ->
 
 def _first_password(user: User) -> str:
     """Somebody else reads it, so it opens nothing but the page that changes it."""
-    password = secrets.token_urlsafe(PASSWORD_BYTES)
-    user.set_password(password)
+    password = first_password()
+    user.password = first_hash(password)
     user.must_change_password = True
     return password
 

@@ -112,7 +112,7 @@ def tenant(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "people/tenant.html", context)
 
 
-def _next_ordinal() -> int:
+def next_ordinal() -> int:
     return (Tenant.objects.aggregate(last=models.Max("ordinal"))["last"] or 0) + 1
 
 
@@ -120,7 +120,7 @@ def _next_ordinal() -> int:
 def tenant_new(request: HttpRequest) -> HttpResponse:
     form = TenantForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        form.instance.ordinal = _next_ordinal()
+        form.instance.ordinal = next_ordinal()
         try:
             with transaction.atomic():
                 row = form.save()

@@ -16,7 +16,10 @@ from tests.console import kept, rows
 @pytest.fixture(autouse=True)
 def _cheap_passwords(settings):
     """Signing in is tested with the real hasher where it is the point; elsewhere six of them cost a second."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    settings.PASSWORD_HASHERS = [
+        "django.contrib.auth.hashers.MD5PasswordHasher",
+        "console.accounts.passwords.FirstPassword",
+    ]
 
 
 @pytest.fixture(autouse=True)
