@@ -1,6 +1,6 @@
 """The planner at size: `python -m benchmarks.planner [--quick] [--strict] [--json FILE] [--seed N]`.
 
-One plan of a farm in four states (steady, storm of wishes, full, mass idle), its growth over five sizes, and the whole
+One plan of a farm in six states (`planner_worlds.WORLDS`), its growth over five sizes, and the whole
 tick of the control loop (reports in, read, plan, record, wants out) on SQLite and PostgreSQL with a real Redis-family
 server. Times are processor times of the planning thread: the machine's other work does not count; the whole tick has
 its wall time beside it.

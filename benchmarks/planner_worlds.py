@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from scheduler.policy import DEFAULT
-from scheduler.world import Card, Claim, Demand, Host, Phase, Pool, Profile, Replica, Service, Tier, Want, World
+from scheduler.world import Budget, Card, Claim, Demand, Host, Phase, Pool, Profile, Replica, Service, Tier, Want, World
 
 NOW = 1_800_000_000.0
 PER_HOST = 8
@@ -76,11 +76,40 @@ def mass_idle(size: Size, seed: int) -> World:
     return replace(world, replicas=idle, pools={"default": Pool("default", refused_at=NOW - 60.0)})
 
 
+def budgets_spent(size: Size, seed: int) -> World:
+    """The same when no company has any money left."""
+    world = mass_idle(size, seed)
+    tenants = sorted({service.tenant for service in world.services.values()})
+    return replace(world, budgets=tuple(Budget(tenant, 100_000, 120_000) for tenant in tenants))
+
+
+def all_different(size: Size, seed: int) -> World:
+    """The storm where no two claims are the same, and each tenth of those who wait for a first copy needs two cards.
+
+    What one wish was told is good for no other.
+    """
+    world = storm(size, seed)
+    there = {r.service for r in world.replicas.values()}
+    services = {s.name: _own_claim(s, i, s.name not in there) for i, s in enumerate(world.services.values())}
+    caps = {name: service.claim.kv_cap_mib for name, service in services.items()}
+    replicas = {i: replace(r, kv_granted_mib=caps[r.service]) for i, r in world.replicas.items()}
+    return replace(world, services=services, replicas=replicas)
+
+
+def _own_claim(service: Service, i: int, cold: bool) -> Service:
+    """A little less of everything than others of its shape."""
+    claim = service.claim
+    own = Claim(claim.weights_mib - i % 397, claim.kv_cap_mib - i % 89, claim.headroom_mib - i % 31)
+    return replace(service, claim=own, cards_per_replica=2 if cold and service.demand.held and i % 10 == 0 else 1)
+
+
 WORLDS: dict[str, Callable[[Size, int], World]] = {
     "steady": steady,
     "storm of wishes": storm,
     "full farm": full,
     "mass idle": mass_idle,
+    "budgets spent": budgets_spent,
+    "every claim different": all_different,
 }
 
 

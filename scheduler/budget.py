@@ -18,6 +18,7 @@ from scheduler.draft import Draft
 from scheduler.kept import last_of_minimum, whitelisted
 from scheduler.memory import HUNDRED
 from scheduler.policy import Policy
+from scheduler.rows import changed
 from scheduler.world import Budget, Phase, Profile, Replica, Service, Tier, Want
 
 ONE_DOWN = {Tier.HOT: Tier.WARM, Tier.WARM: Tier.COLD, Tier.COLD: Tier.COLD}
@@ -61,8 +62,8 @@ def tighten(draft: Draft, policy: Policy, now: float) -> None:
     tenants, names = {b.tenant for b in over if not b.service}, {b.service for b in over}
     mine = [s for s in draft.services.values() if s.tenant in tenants or s.name in names]
     there = {replica.service for replica in draft.replicas.values()}
-    changed = {s.name: tightened(s) for s in mine if s.name in there or _wants_itself(s)}
-    draft.world = replace(draft.world, services={**draft.services, **changed})
+    smaller = {s.name: tightened(s) for s in mine if s.name in there or _wants_itself(s)}
+    draft.world = replace(draft.world, services={**draft.services, **smaller})
     draft.tightened |= {s.name for s in mine}
 
 
@@ -82,7 +83,7 @@ def tightened(service: Service) -> Service:
     values = (most, least, hours, ONE_DOWN[service.tier])
     if values == (service.max_replicas, service.min_replicas, service.resident, service.tier):
         return service
-    return replace(service, max_replicas=most, min_replicas=least, resident=hours, tier=ONE_DOWN[service.tier])
+    return changed(service, max_replicas=most, min_replicas=least, resident=hours, tier=ONE_DOWN[service.tier])
 
 
 def budget(draft: Draft, policy: Policy, now: float) -> None:

@@ -190,7 +190,7 @@ class Draft:
 
     def pool(self, card: str) -> Pool:
         name = self.world.cards[card].pool
-        return self.world.pools.get(name, Pool(name))
+        return self.world.pools.get(name) or Pool(name)
 
     def lost(self, replica: Replica) -> bool:
         return not replica.cards or replica.cards[0] not in self.fact(not_lost)
