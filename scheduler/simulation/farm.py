@@ -5,21 +5,25 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from functools import partial
+from heapq import nlargest
 
+from scheduler.decision import Decision, Reason, Verb
 from scheduler.draft import Draft
 from scheduler.forecast import due as expected
 from scheduler.fragmentation import together
+from scheduler.looks import Scaling
 from scheduler.planner import plan
 from scheduler.policy import Policy
 from scheduler.reclaim import idle_limit_s
+from scheduler.scaling import carriers
 from scheduler.signals import copies as counted
-from scheduler.signals import look
+from scheduler.signals import load, look
 from scheduler.simulation import gate, learning, machines, night, recording
 from scheduler.simulation.copies import Copy
 from scheduler.simulation.measures import Measures
 from scheduler.simulation.state import NEVER, Farm, Planner, Seen, wanted_ready
 from scheduler.simulation.trace import Call, Machine, Trace
-from scheduler.world import Phase, Service, World
+from scheduler.world import Phase, Service, Tier, World
 
 TIMER_S = 30.0  # nothing is overlooked for longer
 AGAIN_S = 0.25  # the loop's own pace while somebody waits
@@ -101,10 +105,20 @@ def _plan(farm: Farm) -> None:
             farm.looked[number] = farm.now
     if notices:
         farm.ask(max(min(notices), farm.now + AGAIN_S))
-    if any(d.refusal is None for d in decisions):
-        farm.ask(farm.now + 1.0)  # the loop's next tick: what was decided may ask for more
-    elif any(desk.held for desk in farm.desks.values()):
+    if any(_asks_for_more(decision) for decision in decisions):
+        farm.ask(farm.now + 1.0)  # the loop's next tick
+    elif any(d.refusal is not None and d.refusal.passing for d in decisions):
         farm.ask(farm.now + TIMER_S / 6)
+
+
+def _asks_for_more(decision: Decision) -> bool:
+    """May the next plan add to it? After a load that nobody waits for another may begin; who was evicted is rebuilt.
+
+    All else is gone on with when something happens: a drain is over, memory is back, a copy is ready, a notice is due.
+    """
+    if decision.refusal is not None:
+        return False
+    return decision.verb in (Verb.START, Verb.WAKE) or decision.reason is Reason.PRESSURE
 
 
 def _timer(farm: Farm) -> None:
@@ -121,9 +135,9 @@ def _look(farm: Farm, service: Service) -> str:
     desk = farm.desks[service.name]
     own = [c for c in desk.routed if c.seen.phase is Phase.READY]
     farm.dirty.add(service.name)
-    oldest = farm.now - gate.WINDOW_S
-    first = [s for at, s in desk.first_tokens if at >= oldest]
-    p99 = 1000 * sorted(first)[int(0.99 * len(first))] if len(first) >= LEAST_SAMPLES else None
+    gate.forget_late(farm, desk)
+    first = [seconds for _, seconds in desk.first_tokens]
+    p99 = 1000 * nlargest(len(first) - int(0.99 * len(first)), first)[-1] if len(first) >= LEAST_SAMPLES else None
     running, queued = sum([c.running for c in own]), sum([len(c.queue) for c in own])
     before = desk.seen.scaling if desk.seen else service.scaling
     seen = Seen(before, running, queued + len(desk.held), p99, service.p99_target_ms, len(first))
@@ -132,15 +146,27 @@ def _look(farm: Farm, service: Service) -> str:
     desk.seen = seen._replace(scaling=known)
     if known.over >= farm.policy.scale_looks:
         return SIGNAL
-    return MANY if copies.live > max(1, service.min_replicas) else ""
+    return MANY if _spare(farm, service, known, load(seen)) else ""
+
+
+def _spare(farm: Farm, service: Service, known: Scaling, calls: int) -> bool:
+    """Has it had more copies than it must have, for as long as a scale-in waits, and than its calls of now need?"""
+    if known.ready <= max(1, service.min_replicas) or farm.now - known.changed_at < farm.policy.scale_in_s:
+        return False
+    return carriers(calls, service, farm.policy, farm.now) < known.ready
 
 
 def _time_is_up(farm: Farm) -> bool:
     """Has somebody been idle for long enough, or is a load due for what is expected?"""
     oldest, looked = farm.now - LOOK_AGAIN_S, farm.looked
-    if any(looked.get(number, 0.0) < oldest and _idle(farm, copy) for number, copy in farm.copies.items()):
+    if any(looked.get(number, 0.0) < oldest and _may_go(farm, copy) for number, copy in farm.copies.items()):
         return True
     return any(_preload_due(farm, name) for name in farm.forecasts)
+
+
+def _may_go(farm: Farm, copy: Copy) -> bool:
+    """Idle for long enough, and not of a service that is kept awake whatever happens."""
+    return _idle(farm, copy) and farm.services[copy.seen.service].tier is not Tier.HOT
 
 
 def _idle(farm: Farm, copy: Copy) -> bool:

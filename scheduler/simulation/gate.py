@@ -86,10 +86,14 @@ def _first_token(farm: Farm, copy: Copy, call: Call, first_s: float) -> None:
     farm.measures.first_token[kind].add(first_s)
     farm.measures.alone[kind].add(call.prefill_s)
     if copy.service.max_replicas > 1:
-        late = farm.desks[call.service].first_tokens
-        late.append((farm.now, first_s))
-        while late[0][0] < farm.now - WINDOW_S:
-            late.popleft()
+        farm.desks[call.service].first_tokens.append((farm.now, first_s))
+
+
+def forget_late(farm: Farm, desk: Desk) -> None:
+    """First tokens that are no longer of late."""
+    late, oldest = desk.first_tokens, farm.now - WINDOW_S
+    while late and late[0][0] < oldest:
+        late.popleft()
 
 
 def _ends(farm: Farm, copy: Copy, life: int, call: Call) -> None:
