@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from console import reading, state
+from console import machines, reading, state
 from console.catalog.models import Service as ServiceRow
 from console.fleet.foreign import taken
-from console.seats import seated
+from console.seats import standing
 from console.wire import UNKNOWN
 from scheduler.policy import Policy
 from scheduler.world import Claim, Profile, Service, Tier, World
@@ -20,7 +20,7 @@ COLUMNS = (
 
 def world(now: float, rules: Policy) -> World:
     """Cards, replicas, pools, and of every service its claim, where it may live, and how often it was started."""
-    seats = seated(UNKNOWN, rules, taken(state.moment(now)))
+    world = standing(UNKNOWN, rules, taken(state.moment(now)))
     pools_of = reading.pools_of()
     services = {}
     for row in ServiceRow.objects.order_by("pk").values_list(*COLUMNS, named=True):
@@ -37,4 +37,4 @@ def world(now: float, rules: Policy) -> World:
             cards_per_replica=row.cards_per_replica,
             starts_28d=row.starts_28d,
         )
-    return replace(seats.world, services=services, pools=state.pools())
+    return replace(world, services=services, pools=machines.pools())

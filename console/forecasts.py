@@ -11,8 +11,10 @@ from django.db.models import Count, Max
 from console.catalog.models import Forecast as ForecastRow
 from console.catalog.models import Reads as ReadsRow
 from console.catalog.models import Service
+from console.same_rows import Standing
 from scheduler.world import Forecast, Reads
 
+READS = Standing(lambda: ReadsRow.objects.order_by(), "pk", "host__name", "loader", "sums")
 _known: tuple[tuple[Any, ...], Mapping[str, Forecast]] = ((), {})
 
 
@@ -44,8 +46,7 @@ def _read() -> Mapping[str, Forecast]:
 
 def reads() -> Mapping[tuple[str, str], Reads]:
     """(host, loader) → what real loads took there."""
-    rows = ReadsRow.objects.values_list("host__name", "loader", "sums")
-    return {(host, loader): Reads(*sums) for host, loader, sums in rows}
+    return {(host, loader): Reads(*sums) for _, host, loader, sums in READS.all()}
 
 
 def turn_on(service: Service, now: datetime) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from django import forms
@@ -38,3 +39,24 @@ class LongSelect(forms.Select):
         inner = format_html_join("", '<option value="{}"{}>{}</option>', options)
         whole = self.build_attrs(self.attrs, {**(attrs or {}), "name": name})
         return format_html("<select{}>{}</select>", flatatt(whole), inner)
+
+
+class Checks(forms.CheckboxSelectMultiple):
+    """Boxes to tick, in one piece for the same reason."""
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        widget = self.get_context(name, value, attrs)["widget"]
+        boxes = format_html_join("", "<div><label{}><input{}> {}</label></div>", map(_box, _options(widget)))
+        outer = {key: widget["attrs"][key] for key in ("id", "class") if key in widget["attrs"]}
+        return format_html("<div{}>{}</div>", flatatt(outer), boxes)
+
+
+def _options(widget: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for _group, options, _index in widget["optgroups"]:
+        yield from options
+
+
+def _box(option: dict[str, Any]) -> tuple[SafeString, SafeString, Any]:
+    said = {"type": option["type"], "name": option["name"], "value": str(option["value"])}
+    label = {"for": option["attrs"]["id"]} if "id" in option["attrs"] else {}
+    return flatatt(label), flatatt(said | option["attrs"]), option["label"]

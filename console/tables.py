@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 from urllib.parse import urlencode
 
@@ -193,9 +194,10 @@ class Table:
         if isinstance(rows, QuerySet):
             ordered = [F(f).desc(nulls_last=True) if down else F(f).asc(nulls_last=True) for f in fields]
             return rows.order_by(*ordered, "-pk" if down else "pk")
-        known = [row for row in rows if all(_value(row, name) is not None for name in fields)]
-        unknown = [row for row in rows if any(_value(row, name) is None for name in fields)]
-        return sorted(known, key=lambda row: [_value(row, name) for name in fields], reverse=down) + unknown
+        keyed = [([_value(row, name) for name in fields], row) for row in rows]
+        known = [pair for pair in keyed if None not in pair[0]]
+        unknown = [row for key, row in keyed if None in key]
+        return [row for _, row in sorted(known, key=itemgetter(0), reverse=down)] + unknown
 
     def _head(self, column: Column, order: str, kept: Mapping[str, str]) -> Head:
         if not column.sort:

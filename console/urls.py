@@ -119,6 +119,7 @@ urlpatterns = [
     path("requests/<int:pk>/key", collecting.key, name="request-key"),
     path("requests/<int:pk>/again", asking.again, name="request-again"),
     path("search", search.search, name="search"),
+    path("search/services", search.service_names, name="search-services"),
     path("tenants/", tenants.tenants, name="tenants"),
     path("tenants/new", tenants.tenant_new, name="tenant-new"),
     path("tenants/import", imports.tenants, name="tenant-import"),

@@ -11,7 +11,6 @@ from html import escape
 
 from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.translation import get_language
 
 from console.board.names import Line, Names, line, number_of, sentence
 from console.board.picture import CardNumbers, Group
@@ -61,7 +60,7 @@ def tile(numbers: CardNumbers, names: Names, line_pct: int, *, dense: bool = Fal
 
     Drawn anew only when anything on it differs from the last time: everything drawn is compared, nothing is assumed.
     """
-    key = (numbers.id, dense, get_language(), tuple(group.replica for group in numbers.groups))
+    key = (numbers.id, dense, names.language, tuple(group.replica for group in numbers.groups))
     source = _source(numbers, names, line_pct)
     old = _drawn.get(key)
     if old is not None and old[0] == source:

@@ -97,7 +97,7 @@ def _loading(groups: Sequence[Group]) -> Key:
 def _leaving(cards: Sequence[CardNumbers], groups: Sequence[Group]) -> Key:
     noticed = {group.replica for group in groups if group.until is not None}
     draining = {group.replica for group in groups if group.phase == Phase.DRAINING}
-    back = sum(card.mib("rel") for card in cards)
+    back = sum(size for card in cards for kind, size in card.rest if kind == "rel")
     detail = _("宽限 %(noticed)d，摘流 %(draining)d，回收 %(gib).0f GiB") % {
         "noticed": len(noticed),
         "draining": len(draining),

@@ -23,6 +23,7 @@ class Names:
     services: Mapping[int, str]  # labels, of what is on a card
     cards: Mapping[int, Card]  # with host and pool
     say: Mapping[str, str] = field(default_factory=lambda: words())
+    language: str | None = field(default_factory=get_language)  # of `say`
 
 
 def hue(tenant: Tenant | None) -> str:

@@ -5,14 +5,16 @@ Segments are integer MiB and always sum to the card's total, so a bar drawn from
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from math import isfinite
 
+from console.unchanged import Unchanged
 from scheduler.bar import Bar, Segment, bar_of
-from scheduler.memory import Book, book_of, buffer_mib
+from scheduler.memory import book_of, buffer_mib
 from scheduler.policy import Policy
-from scheduler.world import Phase, Replica, World
+from scheduler.world import Card, Phase, Replica, Service, World
 
 #: Phases that hold memory on a card.
 PRESENT = (Phase.STARTING, Phase.READY, Phase.DRAINING, Phase.ASLEEP)
@@ -102,6 +104,24 @@ class Facts:
     replicas: Mapping[int, ReplicaFacts] = field(default_factory=dict)
 
 
+#: A copy on a card, its service, what is known of it besides, and whether nobody called it for long.
+Seat = tuple[Replica, Service | None, ReplicaFacts | None, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What lies on a card: the half of its picture that no sample of its memory or load changes by itself."""
+
+    groups: list[Group]
+    rest: list[tuple[str, int]]
+    eaten: bool
+    oversell_pct: float | None
+
+
+#: A card's parts as they were worked out for these very values: most of a farm stands still.
+_parts: Unchanged[Parts] = Unchanged()
+
+
 def picture(world: World, facts: Facts, policy: Policy, now: float) -> list[CardNumbers]:
     """All cards in the order of the board."""
     present: dict[str, list[Replica]] = {}
@@ -109,40 +129,55 @@ def picture(world: World, facts: Facts, policy: Policy, now: float) -> list[Card
         if replica.phase in PRESENT:
             for uuid in replica.cards:
                 present.setdefault(uuid, []).append(replica)
+    idle_before = now - policy.idle_unload_s
+    idle = {pk for pk, own in facts.replicas.items() if own.used_at is not None and own.used_at < idle_before}
     result = []
     for uuid, card_facts in facts.cards.items():
         if (card := world.cards.get(uuid)) is not None:
-            book = book_of(card, present.get(uuid, ()), world.services, policy)
-            result.append(card_numbers(book, world, facts, card_facts, now))
+            seats = [_seat(replica, world, facts, idle) for replica in present.get(uuid, ())]
+            parts = _parts.of(uuid, (card, policy, seats), partial(_worked_out, card, policy, seats))
+            result.append(_numbers(card, parts, card_facts, policy, now))
     return result
 
 
-def card_numbers(book: Book, world: World, facts: Facts, card_facts: CardFacts, now: float) -> CardNumbers:
-    card, bar = book.card, bar_of(book)
-    idle_before = now - book.policy.idle_unload_s
-    return CardNumbers(
-        id=card_facts.id,
-        total_mib=card.total_mib,
-        groups=[_group(part, world, facts, idle_before) for part in bar.segments if part.replica in facts.replicas],
-        rest=_rest(bar, facts),
-        used_mib=card.unavailable_mib,
-        load_pct=card_facts.load_pct,
-        sampled_at=card_facts.sampled_at,
-        stale=card_facts.sampled_at is not None and now - card_facts.sampled_at > STALE_S,
-        cordoned=card.cordoned,
-        healthy=card.healthy,
-        eaten=bar.buffer_mib < buffer_mib(card, book.policy),
-        pressed=(card.unavailable_mib or 0) * 100 > book.policy.pressure_pct * card.total_mib,
-        foreign_until=card_facts.foreign_until,
+def _seat(replica: Replica, world: World, facts: Facts, idle: Collection[int]) -> Seat:
+    return replica, world.services.get(replica.service), facts.replicas.get(replica.id), replica.id in idle
+
+
+def _worked_out(card: Card, policy: Policy, seats: list[Seat]) -> Parts:
+    services = {service.name: service for _, service, _, _ in seats if service is not None}
+    bar = bar_of(book_of(card, [replica for replica, *_ in seats], services, policy))
+    of = {replica.id: (replica, service, own, idle) for replica, service, own, idle in seats if own is not None}
+    return Parts(
+        groups=[_group(part, *of[part.replica]) for part in bar.segments if part.replica in of],
+        rest=_rest(bar, of),
+        eaten=bar.buffer_mib < buffer_mib(card, policy),
         oversell_pct=round(bar.oversell_pct, 1) if isfinite(bar.oversell_pct) else None,
     )
 
 
-def _group(part: Segment, world: World, facts: Facts, idle_before: float) -> Group:
-    replica, own = world.replicas[part.replica], facts.replicas[part.replica]
-    service = world.services.get(part.service)
+def _numbers(card: Card, parts: Parts, facts: CardFacts, policy: Policy, now: float) -> CardNumbers:
+    return CardNumbers(
+        id=facts.id,
+        total_mib=card.total_mib,
+        groups=parts.groups,
+        rest=parts.rest,
+        used_mib=card.unavailable_mib,
+        load_pct=facts.load_pct,
+        sampled_at=facts.sampled_at,
+        stale=facts.sampled_at is not None and now - facts.sampled_at > STALE_S,
+        cordoned=card.cordoned,
+        healthy=card.healthy,
+        eaten=parts.eaten,
+        pressed=(card.unavailable_mib or 0) * 100 > policy.pressure_pct * card.total_mib,
+        foreign_until=facts.foreign_until,
+        oversell_pct=parts.oversell_pct,
+    )
+
+
+def _group(part: Segment, replica: Replica, service: Service | None, own: ReplicaFacts, idle: bool) -> Group:
     flying = own.in_flight if replica.in_flight is None else replica.in_flight
-    unused = own.used_at is not None and own.used_at < idle_before
+    ready = replica.phase is Phase.READY
     return Group(
         segments=_segments(part, own),
         profile="" if service is None else service.profile,
@@ -152,9 +187,9 @@ def _group(part: Segment, world: World, facts: Facts, idle_before: float) -> Gro
         service=own.service,
         in_flight=flying,
         progress=replica.progress if replica.phase is Phase.STARTING else None,
-        until=replica.drain_at if replica.phase is Phase.READY else None,
-        p99_ms=own.p99_ms if replica.phase is Phase.READY else None,
-        idle=replica.phase is Phase.READY and flying == 0 and unused,
+        until=replica.drain_at if ready else None,
+        p99_ms=own.p99_ms if ready else None,
+        idle=ready and flying == 0 and idle,
     )
 
 
@@ -169,9 +204,9 @@ def _segments(part: Segment, own: ReplicaFacts) -> list[tuple[str, int]]:
     return [("w", part.weights_mib), ("ku", used), ("kg", part.kv_granted_mib - used), ("h", spare)]
 
 
-def _rest(bar: Bar, facts: Facts) -> list[tuple[str, int]]:
-    """What no replica holds. `unk`: the card cannot be measured, so nobody knows who has it."""
-    strangers = sum(part.held_mib for part in bar.segments if part.replica not in facts.replicas)
+def _rest(bar: Bar, known: Collection[int]) -> list[tuple[str, int]]:
+    """What no known replica holds. `unk`: the card cannot be measured, so nobody knows who has it."""
+    strangers = sum(part.held_mib for part in bar.segments if part.replica not in known)
     return [
         ("rel", bar.releasing_mib),
         ("ext", (bar.external_mib or 0) + bar.driver_reserved_mib + strangers),

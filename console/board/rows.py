@@ -6,6 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from console import state
@@ -17,10 +18,18 @@ from console.board.stranded import stranded_pct
 from console.catalog.models import Replica, Service
 from console.fleet.foreign import Taken, taken
 from console.fleet.models import Card, Pool
+from console.same_rows import Rows
 from console.seats import Seated, seated
+from console.unchanged import Unchanged
 from console.wire import Gateways, ReplicaLatency, read_gateways
 from scheduler.policy import Policy
 from scheduler.world import World
+
+CARDS = Rows("pk", "uuid", "host_id", "util_pct", "sampled_at")
+REPLICAS = Rows(
+    "pk", "service_id", "kv_used_pct", "waiting", "door_in_flight", "last_call_at", "loaded_at", "service__tenant_id"
+)
+_known: Unchanged[ReplicaFacts] = Unchanged()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +54,14 @@ class Board:
 
 def facts(at: float, gateways: Gateways) -> Facts:
     """Ids and measurements beside a World somebody has read already: three queries."""
-    cards = Card.objects.select_related("host").order_by("host__name", "index")
-    cards = cards.only("uuid", "util_pct", "sampled_at", "host__name")
-    replicas = Replica.objects.filter(ended_at=None).select_related("service")
-    columns = ("kv_used_pct", "waiting", "door_in_flight", "last_call_at", "loaded_at", "service__tenant_id")
-    rows = list(replicas.only("service_id", *columns))
-    owners = {row.pk: row.service.tenant_id for row in rows}
-    return _facts(cards, rows, owners, taken(state.moment(at)), gateways.latencies.replicas)
+    cards = CARDS.of(Card.objects.order_by("host__name", "index"))
+    replicas = REPLICAS.of(Replica.objects.filter(ended_at=None))
+    owners = {row.pk: row.service__tenant_id for row in replicas}
+    return _facts(cards, replicas, owners, taken(state.moment(at)), gateways.latencies.replicas)
 
 
 def _facts(
-    cards: Iterable[Card],
+    cards: Iterable[Any],
     replicas: Iterable[Any],
     owners: Mapping[int, int],
     foreign: Taken,
@@ -67,19 +73,17 @@ def _facts(
             row.uuid: CardFacts(row.pk, row.util_pct, state.at(row.sampled_at), state.at(foreign.until(row)))
             for row in cards
         },
-        replicas={
-            row.pk: ReplicaFacts(
-                row.service_id,
-                owners[row.pk],
-                row.kv_used_pct,
-                row.waiting,
-                row.door_in_flight,
-                _used_at(row),
-                _p99_ms(latencies, row.pk),
-            )
-            for row in replicas
-        },
+        replicas={row.pk: _of(row, owners[row.pk], _p99_ms(latencies, row.pk)) for row in replicas},
     )
+
+
+def _of(row: Any, owner: int, p99_ms: int | None) -> ReplicaFacts:
+    return _known.of((row.pk, len(row)), (row, owner, p99_ms), partial(_new, row, owner, p99_ms))
+
+
+def _new(row: Any, owner: int, p99_ms: int | None) -> ReplicaFacts:
+    used_at = _used_at(row)
+    return ReplicaFacts(row.service_id, owner, row.kv_used_pct, row.waiting, row.door_in_flight, used_at, p99_ms)
 
 
 def _used_at(row: Any) -> float | None:

@@ -9,7 +9,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 
 from console.accounts.access import Act, allowed, may, own, tenant_of
@@ -27,11 +27,11 @@ from console.fleet.models import Card, Host
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One host's line of the board; `card` is its first, for what all of them share."""
+    """One host's line of the board; `card` is its first, for what all of them share; its tiles are one piece."""
 
     host: Host
     card: Card
-    tiles: list[SafeString]
+    tiles: SafeString
 
 
 def _rows(cards: list[CardNumbers], board: rows.Board, dense: bool) -> list[Row]:
@@ -40,7 +40,7 @@ def _rows(cards: list[CardNumbers], board: rows.Board, dense: bool) -> list[Row]
     for _host, group in groupby(cards, lambda one: names.cards[one.id].host_id):
         mine = list(group)
         card = names.cards[mine[0].id]
-        tiles = [draw.tile(one, names, line_pct, dense=dense) for one in mine]
+        tiles = mark_safe("".join([draw.tile(one, names, line_pct, dense=dense) for one in mine]))
         result.append(Row(card.host, card, tiles))
     return result
 

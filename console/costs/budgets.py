@@ -24,9 +24,10 @@ from console.catalog.models import Service
 from console.costs.standing import lines
 from console.costs.views import person
 from console.filters import yuan
-from console.forms import LongSelect, Styled
+from console.forms import Styled
 from console.money.models import CallBudget, CardBudget
 from console.money.months import next_month
+from console.service_field import ServiceField
 from scheduler.call_budget import Unit
 
 FEN = 100
@@ -59,12 +60,8 @@ class CardBudgetForm(Styled, forms.Form):
     tenant = forms.ModelChoiceField(
         Tenant.objects.all(), label=gettext_lazy("公司"), empty_label=gettext_lazy("选一家公司")
     )
-    service = forms.ModelChoiceField(
-        Service.objects.all(),
-        widget=LongSelect,
-        label=pgettext_lazy("one", "业务"),
-        required=False,
-        empty_label=gettext_lazy("公司的全部业务"),
+    service = ServiceField(
+        label=pgettext_lazy("one", "业务"), required=False, empty_label=gettext_lazy("公司的全部业务")
     )
     yuan = forms.DecimalField(
         label=gettext_lazy("每月，元"),
@@ -73,6 +70,10 @@ class CardBudgetForm(Styled, forms.Form):
         decimal_places=2,
         help_text=gettext_lazy("按卡时价格算。用满才收缩：先通知，低优先级先走，在线业务保留最少实例，从不拒绝调用。"),
     )
+
+    def __init__(self, data: Any = None) -> None:
+        super().__init__(data)
+        self.fields["service"].queryset = Service.objects.all()  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}

@@ -8,7 +8,12 @@ from django.db.models import Sum
 from console.accounts.models import Tenant
 from console.fleet.models import Pool
 from console.fleet.models import Quota as QuotaRow
+from console.same_rows import Standing
 from scheduler.allotment import Quota
+
+QUOTAS = Standing(
+    lambda: QuotaRow.objects.order_by(), "pk", "tenant__slug", "pool__name", "guaranteed_mib", "borrowable_mib"
+)
 
 
 class Overpromised(Exception):
@@ -25,9 +30,8 @@ class Overtaken(Exception):
 
 def quotas() -> dict[tuple[str, str], Quota]:
     """By (tenant, pool). One query."""
-    columns = ("tenant__slug", "pool__name", "guaranteed_mib", "borrowable_mib")
-    rows = QuotaRow.objects.order_by().values_list(*columns)
-    return {(tenant, pool): Quota(guaranteed, borrowable) for tenant, pool, guaranteed, borrowable in rows}
+    rows = QUOTAS.all()
+    return {(tenant, pool): Quota(guaranteed, borrowable) for _, tenant, pool, guaranteed, borrowable in rows}
 
 
 def quota_of(tenant_id: int, pool_id: int) -> Quota | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -83,9 +84,20 @@ class Page:
 
 
 def _decisions(user: User) -> QuerySet[Decision]:
-    """Hundreds are read for a page: each service, company, card and host is made once, not once a row."""
-    rows = Decision.objects.prefetch_related("service__tenant", "card__host")
-    return own(rows, user, "service__tenant_id")
+    return own(Decision.objects.all(), user, "service__tenant_id")
+
+
+def _told(rows: Iterable[Decision]) -> list[Decision]:
+    """With service, company, card and host at hand: hundreds are read for a page, and each of these is made once."""
+    found = list(rows)
+    services = Service.objects.only("name", "label", "tenant").select_related("tenant")
+    cards = Card.objects.only("number", "index", "host__name").select_related("host")
+    for name, known in ("service", services), ("card", cards):
+        by_id = known.in_bulk({pk for row in found if (pk := getattr(row, f"{name}_id")) is not None})
+        put = Decision._meta.get_field(name).set_cached_value  # type: ignore[union-attr]
+        for row in found:
+            put(row, by_id.get(getattr(row, f"{name}_id")))
+    return found
 
 
 def _events(user: User) -> QuerySet[Event]:
@@ -104,7 +116,7 @@ def read(user: User, asked: Asked, ids: dict[str, int]) -> Page:
     if asked.before is not None:
         rows = rows.filter(at__lt=asked.before + SPAN)  # a story that began before may go on after
     most = ROWS_FOUND if asked.values else ROWS_READ
-    anchors = list(rows.order_by("-at", "-id")[:most])
+    anchors = _told(rows.order_by("-at", "-id")[:most])
     if not anchors:
         return Page([], None)
     oldest, full = anchors[-1].at, len(anchors) == most
@@ -129,7 +141,7 @@ def _company(user: User, asked: Asked, anchors: list[Decision], ids: dict[str, i
         about |= {ids[name] for row in anchors if (name := str(row.numbers.get("room_for"))) in ids}
         beside = Q(service__in=about) | Q(reason="room", numbers__room_for__in=_names(anchors))
         near = _decisions(user).filter(beside, at__gte=oldest - SPAN, at__lte=newest + SPAN)
-        found = {row.pk: row for row in [*near.order_by("-at", "-id")[:ROWS_BESIDE], *anchors]}
+        found = {row.pk: row for row in [*_told(near.order_by("-at", "-id")[:ROWS_BESIDE]), *anchors]}
         decisions = list(found.values())
         events = _events(user).filter(service__in=about, at__gte=oldest - SPAN, at__lte=newest + SPAN)
     return [*decisions, *events.order_by("-at", "-id")[:ROWS_BESIDE]]
@@ -176,7 +188,7 @@ SERVICES_LISTED = 60
 def story(request: HttpRequest, pk: int) -> HttpResponse:
     """One story, by any of its decisions: an address to send to somebody."""
     user: User = request.user  # type: ignore[assignment]
-    row = _decisions(user).filter(pk=pk).first()
+    row = next(iter(_told(_decisions(user).filter(pk=pk))), None)
     if row is None:
         raise Http404
     ids, labels = visible(user)
@@ -184,7 +196,7 @@ def story(request: HttpRequest, pk: int) -> HttpResponse:
     about = {row.service_id, ids.get(str(row.numbers.get("room_for")))} - {None}
     names = [name for name, pk_ in ids.items() if pk_ in about]
     rows = _decisions(user).filter(near, Q(service__in=about) | Q(reason="room", numbers__room_for__in=names))
-    company = _company_of(user, list(rows.order_by("-at")[:ROWS_BESIDE]), near)
+    company = _company_of(user, _told(rows.order_by("-at")[:ROWS_BESIDE]), near)
     found = next((one for one in group(company, ids) if any(each.pk == pk for each in one.decisions)), None)
     if found is None:
         found = group([row], ids)[0]

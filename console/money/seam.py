@@ -7,21 +7,24 @@ from datetime import datetime
 from console.money.models import CallBudget as CallBudgetRow
 from console.money.models import CardBudget
 from console.money.months import month_of
+from console.same_rows import Standing
 from scheduler.call_budget import CallBudget, Unit
 from scheduler.world import Budget
+
+CARD_BUDGETS = Standing(
+    lambda: CardBudget.objects.order_by("pk"),
+    "pk", "tenant__slug", "limit_fen", "spent_fen", "forecast_fen", "service__name", "told", "month",
+)  # fmt: skip
 
 
 def card_budgets(now: datetime) -> tuple[Budget, ...]:
     """One query. A budget whose figures are of a month that is over has nothing spent yet."""
     month = month_of(now).date()
-    rows = CardBudget.objects.values_list(
-        "tenant__slug", "limit_fen", "spent_fen", "forecast_fen", "service__name", "told", "month"
-    )
     return tuple(
         Budget(tenant, limit, spent, foreseen, service or "", bool(told))
         if of == month
         else Budget(tenant, limit, 0, service=service or "")
-        for tenant, limit, spent, foreseen, service, told, of in rows
+        for _, tenant, limit, spent, foreseen, service, told, of in CARD_BUDGETS.all()
     )
 
 

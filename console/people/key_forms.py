@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy
 from console.accounts.access import own, tenant_of
 from console.accounts.models import ApiKey, Tenant, User
 from console.catalog.models import Service
-from console.forms import Styled
+from console.forms import Checks, Styled
 from console.people.live import is_live
 
 LIVES = (
@@ -48,7 +48,7 @@ class KeyForm(Styled, forms.Form):
     services = forms.MultipleChoiceField(
         label=gettext_lazy("能调用的业务"),
         required=False,
-        widget=forms.CheckboxSelectMultiple,
+        widget=Checks,
         help_text=gettext_lazy("一个都不选：公司能调用的全部业务，以后新增的也算。"),
     )
     days = forms.ChoiceField(label=gettext_lazy("有效期"), choices=LIVES, required=False, initial=LIVES[0][0])

@@ -48,29 +48,39 @@ class Consequence:
 class Look:
     """One look at the farm, for as many questions as a page asks."""
 
-    world: World
-    rules: Policy
-    now: float
+    draft: Draft
     names: Names
+
+    @property
+    def world(self) -> World:
+        return self.draft.world
+
+    @property
+    def rules(self) -> Policy:
+        return self.draft.policy
+
+    @property
+    def now(self) -> float:
+        return self.draft.now
 
 
 def look(names: Names, service: str) -> Look:
     """For questions about this service: the calls of the week are read of it alone."""
     now, rules = time.time(), state.policy()
-    return Look(state.world(now, read_gateways(), rules=rules, week_of=[service]), rules, now, names)
+    return Look(Draft(state.world(now, read_gateways(), rules=rules, week_of=[service]), rules, now), names)
 
 
 def order_of(seen: Look, service: Service, act: Act, replica: int | None, force: bool = False) -> CoreOrder:
     count = 1
     if act is Act.PRELOAD:
-        count = len(Draft(seen.world, seen.rules, seen.now).in_hand(service.name)) + 1
+        count = len(seen.draft.in_hand(service.name)) + 1
     until = seen.now + seen.rules.order_lapses_s
     return CoreOrder(0, act, service.name, until, replica, count, force)
 
 
 def consequence(seen: Look, service: Service, act: Act, replica: int | None) -> Consequence:
     """What the button does now, by the planner's own dry run."""
-    plain = foresee(seen.world, seen.rules, order_of(seen, service, act, replica), seen.now)
+    plain = foresee(seen.draft, order_of(seen, service, act, replica))
     if watched := _only_watched(seen, service, replica, plain):
         return Consequence(f"{service.label}", "", False, [watched])
     match act:
@@ -109,7 +119,7 @@ def _preload(seen: Look, service: Service, plain: Foreseen) -> Consequence:
     lines = [tell.refused(plain.refusal, seen.names)]
     if plain.refusal.passing:
         return Consequence(title, _("排队预热"), True, [_("放得下，要等。"), *lines])
-    forced = foresee(seen.world, seen.rules, order_of(seen, service, Act.PRELOAD, None, True), seen.now)
+    forced = foresee(seen.draft, order_of(seen, service, Act.PRELOAD, None, True))
     goers = [tell.leaving(one, seen.world, seen.names) for one in forced.leaving]
     if not goers:
         return Consequence(title, _("预热"), False, [_("现在放不下。"), *lines])
@@ -181,8 +191,8 @@ def flying(copies: list[CoreReplica]) -> str:
 
 def _copy(seen: Look, one: CoreReplica, *, stops: bool) -> str:
     """What one copy has in hand, gives back and takes to return."""
-    draft, service = Draft(seen.world, seen.rules, seen.now), seen.world.services[one.service]
-    sleeps = not stops and may_sleep(draft, one)
+    service = seen.world.services[one.service]
+    sleeps = not stops and may_sleep(seen.draft, one)
     held = held_mib(one, service, seen.rules)
     residue = seen.rules.default_residue_mib if one.residue_mib is None else one.residue_mib
     back, rough = back_s(seen.world, seen.rules, one, asleep=sleeps)

@@ -18,7 +18,7 @@ from console.accounts.models import Tenant, User
 from console.catalog.models import Service
 from console.filters import PROFILES, TIERS
 from console.fleet.models import Card, Pool
-from console.forms import Styled
+from console.forms import Checks, Styled
 from console.services.shapes import OTHER, Shape, card_class, choices, model_row, shape
 from scheduler.policy import Policy
 from scheduler.world import Claim, Profile, Tier
@@ -123,7 +123,7 @@ class DraftForm(Styled, forms.Form):
         Tenant.objects.all(),
         label=gettext_lazy("指定哪些公司"),
         required=False,
-        widget=forms.CheckboxSelectMultiple,
+        widget=Checks,
         help_text=gettext_lazy("只在选“指定公司”时用；本公司总是可以调用。"),
     )
     min_replicas = forms.IntegerField(label=gettext_lazy("最少实例"), min_value=0, max_value=64, initial=0)
@@ -147,13 +147,13 @@ class DraftForm(Styled, forms.Form):
         Pool.objects.all(),
         label=gettext_lazy("资源池"),
         required=False,
-        widget=forms.CheckboxSelectMultiple,
+        widget=Checks,
         help_text=gettext_lazy("不选：都可以"),
     )
     card_classes = forms.MultipleChoiceField(
         label=gettext_lazy("卡型"),
         required=False,
-        widget=forms.CheckboxSelectMultiple,
+        widget=Checks,
         help_text=gettext_lazy("不选：都可以"),
     )
 

@@ -25,7 +25,7 @@ from console.accounts.models import Tenant, User
 from console.catalog.models import Service
 from console.filters import PROFILES, TIERS
 from console.fleet.models import Card
-from console.forms import Styled
+from console.forms import Checks, LongSelect, Styled
 from console.journal.models import Change
 from console.people.key_forms import callable_by
 from console.services.draft import MIB, MOST, check_audience
@@ -146,14 +146,19 @@ class EditForm(Styled, forms.ModelForm):  # type: ignore[type-arg]
     """`person` decides which fields there are. `seen`: what the page was drawn from; nobody overwrites unseen."""
 
     seen = forms.CharField(widget=forms.HiddenInput, required=False)
-    card_classes = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple)
+    card_classes = forms.MultipleChoiceField(required=False, widget=Checks)
     resident_hours = HoursField(required=False)
     batch_hours = HoursField(required=False)
 
     class Meta:
         model = Service
         fields = tuple(name for _title, names in PANELS.values() for name in names)
-        widgets = {"pools": forms.CheckboxSelectMultiple, "audience_tenants": forms.CheckboxSelectMultiple}
+        widgets = {
+            "pools": Checks,
+            "audience_tenants": Checks,
+            "fallback": LongSelect,
+            "long_lane": LongSelect,
+        }
 
     def __init__(self, person: User, service: Service, data: Any = None) -> None:
         self.before_many = {name for name in LABELS if Service._meta.get_field(name).many_to_many}
@@ -178,7 +183,7 @@ class EditForm(Styled, forms.ModelForm):  # type: ignore[type-arg]
                 field.validators += [MaxValueValidator(BOUNDS[name][1])]
                 field.widget.attrs |= {"min": BOUNDS[name][0], "max": BOUNDS[name][1]}
         self.fields["audience_tenants"].queryset = Tenant.objects.exclude(pk=service.tenant_id)  # type: ignore[attr-defined]
-        lanes = callable_by(service.tenant).exclude(pk=service.pk)
+        lanes = callable_by(service.tenant).exclude(pk=service.pk).only("label", "long_lane")
         self.fields["long_lane"].queryset = lanes  # type: ignore[attr-defined]
         self.fields["fallback"].empty_label = _("没有")  # type: ignore[attr-defined]
         self.fields["long_lane"].empty_label = _("本业务自己")  # type: ignore[attr-defined]

@@ -92,7 +92,7 @@ def _refused(draft: Draft, service: Service, fits: tuple[Fit, ...], refusal: Ref
     if refusal.passing:
         return Answer(fits, refusal, codes)
     order = Order(0, Act.PRELOAD, service.name, draft.now + draft.policy.order_lapses_s, force=True)
-    insisted = foresee(draft.world, draft.policy, order, draft.now)
+    insisted = foresee(draft, order)
     return Answer(fits, refusal, codes, _smaller_kv_mib(draft, service), insisted.leaving)
 
 
@@ -114,13 +114,13 @@ def _smaller_kv_mib(draft: Draft, service: Service) -> int | None:
     return cap if isinstance(place(draft, draft.policy, smaller, draft.now), Placement) else None
 
 
-def foresee(world: World, rules: Policy, order: Order, now: float) -> Foreseen:
-    """A dry run: nothing is recorded, the plan is thrown away."""
-    world = replace(world, orders=(*world.orders, order))
-    decisions = plan(world, rules, now, until=growth)  # what comes after takes, and gives no order its answer
+def foresee(draft: Draft, order: Order) -> Foreseen:
+    """A dry run of the draft's World: nothing is recorded, the plan is thrown away. The draft itself is only asked."""
+    seen = draft.world
+    world = replace(seen, orders=(*seen.orders, order))
+    decisions = plan(world, draft.policy, draft.now, until=growth)  # what comes after gives no order its answer
     service = world.services[order.service]
     mine = [d for d in decisions if d.service == order.service]
-    draft = Draft(world, rules, now)
     starts = [fit_of(draft, service, d.cards, d.kv_granted_mib) for d in mine if _starts(d)]
     woken = next((d.replica for d in mine if d.refusal is None and d.verb is Verb.WAKE), None)
     loads = order.act is Act.PRELOAD

@@ -11,7 +11,6 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from console.catalog.models import Replica
 from scheduler.faults import tried_out
 from scheduler.lifecycle import seen_phase
 from scheduler.policy import Policy
@@ -62,12 +61,12 @@ class Standing:
         return WORDS[self.state][1]
 
 
-def phase_of(row: Replica) -> Phase:
+def phase_of(row: Any) -> Phase:
     """The phase that counts: what was reported, read against what is wanted."""
     return seen_phase(Want(row.want), row.attempt, Phase(row.phase), row.phase_attempt)
 
 
-def phases_of(rows: Iterable[Replica]) -> dict[int, dict[Phase, int]]:
+def phases_of(rows: Iterable[Any]) -> dict[int, dict[Phase, int]]:
     """Service id → phase → how many replicas."""
     result: dict[int, dict[Phase, int]] = defaultdict(lambda: defaultdict(int))
     for row in rows:

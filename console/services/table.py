@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
@@ -16,6 +19,7 @@ from console.accounts.models import Tenant
 from console.board.names import hue
 from console.catalog.models import Replica, Service
 from console.filters import TIERS
+from console.same_rows import Rows
 from console.services.standing import WORDS, Standing, phases_of, standing
 from console.state import calls_7d, traffic
 from console.tables import Choice, Column, Table
@@ -26,17 +30,14 @@ from scheduler.world import Phase
 PRESENT = (Phase.STARTING, Phase.READY, Phase.DRAINING, Phase.ASLEEP)
 TIER_ORDER = list(TIERS)
 STATE_ORDER = list(WORDS)
-COLUMNS = (
-    "want", "phase", "attempt", "phase_attempt", "service_id", "door_in_flight", "unrouted_version",
-)  # fmt: skip
-SERVICE_COLUMNS = (
+REPLICAS = Rows("pk", "want", "phase", "attempt", "phase_attempt", "service_id", "door_in_flight", "unrouted_version")
+SERVICES = Rows(
     "pk", "name", "label", "tenant_id", "model__name", "tier", "profile", "audience", "min_replicas", "max_replicas",
     "failures", "last_call_at", "whitelisted_until",
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One service as listed: plain values, for a thousand of them are sorted to show fifty.
 
     Counts that nobody can say now are None, and P99 of too few calls; `kept_until` None: no exemption stands.
@@ -69,6 +70,10 @@ class Line:
         return STATE_ORDER.index(self.standing.state)
 
     @property
+    def url(self) -> str:
+        return f"{_prefix()}{self.name}"
+
+    @property
     def hue(self) -> str:
         return hue(self.tenant)
 
@@ -76,6 +81,12 @@ class Line:
     def offered_to(self) -> str:
         """Who besides its own company may call it; empty: nobody."""
         return "" if self.audience == Service.Audience.OWN else str(Service.Audience(self.audience).label)
+
+
+@lru_cache(maxsize=1)
+def _prefix() -> str:
+    """Of a service's address: to look it up for each costs more than to draw it."""
+    return reverse("service", args=["-"]).removesuffix("-")
 
 
 TABLE = Table(
@@ -122,8 +133,8 @@ def table(lines: Sequence[Line]) -> Table:
 
 def lines(services: QuerySet[Service], gateways: Gateways, rules: Policy) -> list[Line]:
     """All of `services`, four queries."""
-    rows = list(services.values_list(*SERVICE_COLUMNS))
-    replicas = list(Replica.objects.filter(ended_at=None, service__in=services).only(*COLUMNS))
+    rows = SERVICES.of(services)
+    replicas = REPLICAS.of(Replica.objects.filter(ended_at=None, service__in=services))
     tenants, now = Tenant.objects.in_bulk(), timezone.now()
     calls, phases = calls_7d(now.timestamp()), phases_of(replicas)
     busy, held = in_flight(replicas, gateways), held_by_name(gateways)
@@ -153,7 +164,7 @@ def lines(services: QuerySet[Service], gateways: Gateways, rules: Policy) -> lis
     return found
 
 
-def in_flight(replicas: Iterable[Replica], gateways: Gateways) -> Mapping[int, int]:
+def in_flight(replicas: Iterable[Any], gateways: Gateways) -> Mapping[int, int]:
     """Service id → calls in flight; nothing where the gateways are not known."""
     result: dict[int, int] = defaultdict(int)
     for row in replicas:

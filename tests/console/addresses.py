@@ -316,6 +316,7 @@ ADDRESSES: dict[str, Address] = {
     "request-key": replace(of_request(), post=True),
     "request-again": replace(of_request(), post=True),
     "search": Address(query="?q=gpu"),
+    "search-services": Address(query="?service=service"),
     "tenants": Address(),
     "tenant-new": Address(),
     "tenant-import": Address(),

@@ -12,6 +12,7 @@ from typing import Any
 
 from django.apps import apps
 from django.db import connection
+from django.db.models import DateTimeField
 
 from console.accounts.models import Tenant
 from demo.farm import KEYS, LOGINS
@@ -68,6 +69,13 @@ def _tables() -> dict[str, list[Row]]:
     with connection.cursor() as cursor:
         for model in apps.get_models(include_auto_created=True):
             table = model._meta.db_table
+            dated = {field.column for field in model._meta.concrete_fields if isinstance(field, DateTimeField)}
             cursor.execute(f"SELECT * FROM {table}")
-            found[table] = cursor.fetchall()
+            moments = [column[0] in dated for column in cursor.description]
+            found[table] = [tuple(map(_value, row, moments)) for row in cursor.fetchall()]
     return found
+
+
+def _value(value: Any, is_moment: bool) -> Any:
+    """SQLite says a moment as text."""
+    return datetime.fromisoformat(value) if is_moment and isinstance(value, str) else value

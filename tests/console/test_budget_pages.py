@@ -82,10 +82,10 @@ def test_the_operator_sets_one_and_sets_it_anew(browse):
     assert client.post(BUDGETS + "/card", form | {"yuan": "2000"}).status_code == 302
     assert CardBudget.objects.get().limit_fen == 200_000
     service = Service.objects.get(name="property-service")
-    assert client.post(BUDGETS + "/card", form | {"service": service.pk}).status_code == 302
+    assert client.post(BUDGETS + "/card", form | {"service": service.name}).status_code == 302
     assert CardBudget.objects.count() == 2
     foreign = Service.objects.get(name="hotline-qa")
-    answer = client.post(BUDGETS + "/card", form | {"service": foreign.pk})
+    answer = client.post(BUDGETS + "/card", form | {"service": foreign.name})
     assert "不是这家公司的" in answer.content.decode()
     assert 'value="1234.56"' in answer.content.decode(), "keeps what was typed"
 

@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from console import lately, seats, state
 from console.catalog.models import Replica, Service
 from console.fleet.models import Card, Pool
+from console.same_rows import Rows, Standing
 from console.unchanged import MOST, Unchanged
 from console.usage.models import HourlyCalls
 from console.wire import UNKNOWN
@@ -18,12 +19,12 @@ from scheduler.policy import Policy
 from tests import factories
 from tests.console import rows
 
-#: Policy, foreign use, pools of cards and hosts of cards, cards, replicas, week, hosts, load times, services and their
+#: Policy, foreign use, cards, replicas, week, hosts, load times, services and their
 #: pools, pools and their tenants, bandwidths, whether forecasts changed, swaps, evictions, orders, card budgets,
 #: quotas, looks of scaling (rows of their own: people save services), moves of a repack.
-WORLD_QUERIES = 22
-#: Foreign use, replicas, services, hosts, pools, cards; then the service asked about and its pools; hosts; pools (2).
-PLANNING_QUERIES = 11
+WORLD_QUERIES = 20
+#: Foreign use, replicas, services, cards; then the service asked about and its pools; hosts; pools (2).
+PLANNING_QUERIES = 9
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,35 @@ def test_it_does_not_grow_for_ever():
     for key in range(1, MOST + 1):
         kept.of(key, key, lambda key=key: Thing(key))
     assert kept.of(0, 0, lambda: Thing(0)) is not first
+
+
+@pytest.mark.django_db
+def test_a_row_is_translated_again_only_where_the_database_says_otherwise():
+    kept = Rows("pk", "name", "card_classes", "last_call_at", "model__shards")
+    first, second = factories.service(name="a"), factories.service(name="b")
+    asked = Service.objects.order_by("pk")
+    before = kept.of(asked)
+    assert before == list(asked.values_list(*kept.columns))
+    assert all(old is new for old, new in zip(before, kept.of(asked), strict=True))
+    called = rows.moment()
+    Service.objects.filter(pk=second.pk).update(card_classes=["a800-80"], last_call_at=called)
+    after = kept.of(asked)
+    assert after[0] is before[0]
+    assert (after[1].card_classes, after[1].last_call_at) == (["a800-80"], called)
+    assert kept.of(asked.filter(pk=first.pk)) == [before[0]]
+    assert kept.of(asked.none()) == []
+
+
+@pytest.mark.django_db
+def test_a_standing_question_is_asked_each_time(django_assert_num_queries):
+    standing = Standing(lambda: Service.objects.filter(tier="warm").order_by("-name"), "pk", "name", "failures")
+    assert standing.all() == []
+    one = factories.service(tier="warm")
+    for _ in range(2):
+        with django_assert_num_queries(1):
+            assert standing.all() == [(one.pk, one.name, [])]
+    Service.objects.filter(pk=one.pk).update(tier="cold")
+    assert standing.all() == []
 
 
 @pytest.mark.django_db

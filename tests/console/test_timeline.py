@@ -180,11 +180,11 @@ def test_paging_by_time_shows_every_story_once(browse, bare):
 
 def test_the_timeline_asks_a_fixed_number_of_times(browse, hold, django_assert_num_queries):
     client = browse("operator")
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(9):
         client.get("/timeline/")
     for i in range(80):
         rows.decide("hotline-qa", "wake", "hold", 1, at=rows.moment(-60 * i))
-    with django_assert_num_queries(11):
+    with django_assert_num_queries(9):
         client.get("/timeline/")
 
 

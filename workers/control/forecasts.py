@@ -17,9 +17,9 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from console import forecasts as seam
-from console import state, workdays
+from console import machines, state, workdays
 from console.catalog.models import Forecast, LoadTime, Service
-from console.fleet.models import Card, Host
+from console.fleet.models import Card
 from console.usage.models import HourlyCalls, Session
 from console.wire import UNKNOWN
 from scheduler.estimate import load_estimate
@@ -166,7 +166,7 @@ def _starts(names: Iterable[str], first: date) -> Mapping[str, list[tuple[date, 
 
 def _load_s(services: Sequence[Service], rules: Policy, now: datetime) -> dict[str, float]:
     """By service: the load estimate of the slowest host with a card that it may use; 0 where there is none."""
-    hosts = {row.name: state.host_of(row, UNKNOWN, now.timestamp()) for row in Host.objects.filter(declared_gone=False)}
+    hosts = machines.hosts(UNKNOWN, now.timestamp())
     cards = Card.objects.filter(host__declared_gone=False).order_by().distinct()
     places = [Where(*row) for row in cards.values_list("host__name", "card_class", "pool_id")]
     times = LoadTime.objects.filter(service__in=services, kind="start")

@@ -15,10 +15,11 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 from console.accounts.access import own
 from console.accounts.models import Role, Tenant, User
 from console.catalog.models import Service
-from console.forms import LongSelect
+from console.forms import Checks
 from console.requests import weigh
 from console.requests.kind import AskForm, Filed, Kind, Stale
 from console.requests.models import Request
+from console.service_field import ServiceField
 from console.services.draft import check_audience
 from console.state import moment
 from console.usage.models import HourlyCalls
@@ -27,15 +28,13 @@ WEEK = timedelta(days=7)
 
 
 class AudienceForm(AskForm):
-    service = forms.ModelChoiceField(
-        Service.objects.none(), label=pgettext_lazy("one", "业务"), widget=LongSelect, to_field_name="name"
-    )
+    service = ServiceField(label=pgettext_lazy("one", "业务"))
     audience = forms.ChoiceField(label=gettext_lazy("谁可以调用"), choices=Service.Audience.choices)
     audience_tenants = forms.ModelMultipleChoiceField(
         Tenant.objects.all(),
         label=gettext_lazy("指定哪些公司"),
         required=False,
-        widget=forms.CheckboxSelectMultiple,
+        widget=Checks,
         help_text=gettext_lazy("只在选“指定公司”时用；本公司总是可以调用。"),
     )
 

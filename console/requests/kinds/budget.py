@@ -18,11 +18,11 @@ from console.accounts.access import own
 from console.accounts.models import Role, Tenant, User
 from console.catalog.models import Service
 from console.filters import yuan
-from console.forms import LongSelect
 from console.money.models import CardBudget
 from console.requests import weigh
 from console.requests.kind import AskForm, Filed, Kind, Stale
 from console.requests.models import Request
+from console.service_field import ServiceField
 from scheduler.world import Budget as CoreBudget
 
 FEN = 100
@@ -30,13 +30,8 @@ FEN = 100
 
 class BudgetForm(AskForm):
     tenant = forms.ModelChoiceField(Tenant.objects.none(), label=gettext_lazy("公司"))
-    service = forms.ModelChoiceField(
-        Service.objects.none(),
-        label=pgettext_lazy("one", "业务"),
-        widget=LongSelect,
-        to_field_name="name",
-        required=False,
-        empty_label=gettext_lazy("公司的全部业务"),
+    service = ServiceField(
+        label=pgettext_lazy("one", "业务"), required=False, empty_label=gettext_lazy("公司的全部业务")
     )
     yuan = forms.DecimalField(
         label=gettext_lazy("每月，元"),

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from datetime import datetime, time, timedelta
 from typing import Any
 
-from django import forms
 from django.db.models import F
 from django.http import QueryDict
 from django.utils import timezone
@@ -16,11 +15,11 @@ from console.accounts.access import own
 from console.accounts.models import User
 from console.catalog.models import Service
 from console.filters import when
-from console.forms import LongSelect
 from console.requests import weigh
 from console.requests.colder import colder, copies, held, month_fen
 from console.requests.kind import AskForm, Filed, Kind, Stale, moment_field
 from console.requests.models import Ended, Request, State
+from console.service_field import ServiceField
 from scheduler.memory import held_mib
 from scheduler.policy import Policy
 
@@ -36,9 +35,7 @@ def friday(now: datetime) -> datetime:
 
 
 class WhitelistForm(AskForm):
-    service = forms.ModelChoiceField(
-        Service.objects.none(), label=pgettext_lazy("one", "业务"), widget=LongSelect, to_field_name="name"
-    )
+    service = ServiceField(label=pgettext_lazy("one", "业务"))
     until = moment_field(gettext_lazy("保留到"), gettext_lazy("站点时间；到时自己结束。"), required=True)
 
     def __init__(self, person: User, data: QueryDict | None = None, **kwargs: Any) -> None:
