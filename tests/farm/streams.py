@@ -1,4 +1,4 @@
-"""Callers that keep streams open while something is killed, and say afterwards how each ended."""
+"""Callers that keep streams open while something happens, and say afterwards how each ended."""
 
 from __future__ import annotations
 
@@ -85,3 +85,30 @@ class Caller:
                 if self.first_token_s is None:
                     self.first_token_s = time.monotonic() - self.began
             self.finish = choice.get("finish_reason") or self.finish
+
+
+class Crowd:
+    """So many callers of a service, each calling again as soon as it has its answer, until the block ends.
+
+    `calls` are whole ones in the order of their ends.
+    """
+
+    def __init__(self, farm: Farm, service: str, callers: int, max_tokens: int) -> None:
+        self.farm, self.service, self.max_tokens = farm, service, max_tokens
+        self.calls: list[Caller] = []
+        self.halt = threading.Event()
+        self.threads = [threading.Thread(target=self._again, daemon=True) for _ in range(callers)]
+
+    def __enter__(self) -> Crowd:
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.halt.set()
+        for thread in self.threads:
+            thread.join(120)
+
+    def _again(self) -> None:
+        while not self.halt.is_set():
+            self.calls.append(Caller(self.farm, self.service, max_tokens=self.max_tokens).join())

@@ -1,14 +1,17 @@
-"""Room for a waiting call, on the running farm: who goes, who waits, and who is told at once."""
+"""Room on the running farm, for a waiting call and for one more copy (S05): who goes, who waits, who is told."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
 from tests.farm.corner import HOST, Corner
 from tests.farm.harness import Farm, wait_for
-from tests.farm.streams import Caller
+from tests.farm.person import Person
+from tests.farm.plot import Plot
+from tests.farm.streams import Caller, Crowd
 from tests.farm.watcher import Watcher
 from workers.simulator import faults
 
@@ -76,3 +79,74 @@ def test_a_call_of_higher_priority_waits_for_a_stream_and_never_cuts_it(corner: 
     wait_for("drains", lambda: farm.replicas("swap-a", "draining"), 30)
     assert stream.join().whole, stream.error
     assert above.join().whole, above.error
+
+
+HOT, IDLE = "s05-hot", "s05-idle"
+HOSTS = ("gpu-03", "gpu-04")
+#: Only one of them fits on a card.
+WAY = {
+    IDLE: {"weights_mib": 2000, "kv_cap_mib": 9216, "headroom_mib": 512, "profile": "online", "min_replicas": 0},
+    HOT: {"weights_mib": 2000, "kv_cap_mib": 9216, "headroom_mib": 512, "profile": "online", "tier": "hot"}
+    | {"max_replicas": 2, "max_num_seqs": 4},
+}
+CALLERS, TOKENS = 7, 30  # at once, of which a copy runs four; an answer of about two seconds
+SLOW = 4
+
+
+@pytest.fixture
+def way(farm: Farm, watched: Watcher) -> Iterator[Plot]:
+    """Two cards: the hot one on one of them, on the other one that nobody calls any more."""
+    plot = Plot(farm, "way", list(HOSTS), WAY)
+    sims = [farm.home / "hosts" / host / "sim" for host in HOSTS]
+    wait_for("the hot one is ready", lambda: farm.replicas(HOT), 60)
+    assert farm.ask(IDLE).status_code == 200
+    for sim in sims:
+        faults.set_fault(sim, "slow", f"service:{HOT}", factor=SLOW)
+    yield plot
+    for sim in sims:
+        faults.clear_faults(sim)
+    plot.clear()
+
+
+def decided(farm: Farm, service: str) -> list[tuple[str, str, str, dict[str, object]]]:
+    """(verb, reason, refusal, numbers), oldest first."""
+    query = (
+        "select d.verb, d.reason, d.refusal, d.numbers from journal_decision d"
+        " join catalog_service s on s.id = d.service_id where s.name = ? order by d.id"
+    )
+    return [(*row[:3], json.loads(row[3])) for row in farm.rows(query, service)]
+
+
+def went(farm: Farm) -> list[tuple[str, str, str, dict[str, object]]]:
+    """What was done about the idle one since it was loaded."""
+    return [row for row in decided(farm, IDLE) if not row[2] and row[0] != "start"]
+
+
+def first_s(calls: list[Caller]) -> list[float]:
+    return [call.first_token_s or 0.0 for call in calls]
+
+
+def test_s05_an_idle_one_makes_way_for_a_hot_one_that_cannot_grow_and_its_latency_returns(way: Plot) -> None:
+    farm = way.farm
+    farm.policy(scale_queue_calls=2, min_loaded_s=1)
+    assert {card for _, _, (card,) in farm.replicas(HOT) + farm.replicas(IDLE)} == set(way.uuids)
+    with Crowd(farm, HOT, CALLERS, TOKENS) as crowd:
+        wait_for("it is slow", lambda: [s for s in first_s(crowd.calls) if s > 1.0], 60)
+        wait_for("the idle one is told", lambda: went(farm), 60)
+        wait_for("and another copy is there", lambda: len(farm.replicas(HOT)) == 2, 90)
+        assert not farm.replicas(IDLE)
+        began = len(crowd.calls) + CALLERS
+        wait_for("latency returns", lambda: max([9.0, *first_s(crowd.calls[began:])][-CALLERS:]) < 0.8, 90)
+    assert [call.error for call in crowd.calls if not call.whole] == []
+
+    assert [row[:2] for row in went(farm)] == [("drain", "room"), ("drain", "room"), ("stop", "room")]
+    announced = went(farm)[0][3]
+    assert announced["room_for"] == HOT
+    assert "not_before" in announced
+    more = [row[2] for row in decided(farm, HOT) if row[:2] in (("start", "queue"), ("start", "p99"))]
+    assert more[:2] == ["not_now", ""], "it waited for the room, and had it"
+    operator = Person(farm, "operator")
+    story = operator.text(f"/timeline/?service={HOT}")
+    assert f"让给{HOT}" in story
+    assert f"{IDLE} 摘流" in story
+    operator.close()
