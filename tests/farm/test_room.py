@@ -144,7 +144,8 @@ def test_s05_an_idle_one_makes_way_for_a_hot_one_that_cannot_grow_and_its_latenc
     assert announced["room_for"] == HOT
     assert "not_before" in announced
     more = [row[2] for row in decided(farm, HOT) if row[:2] in (("start", "queue"), ("start", "p99"))]
-    assert more[:2] == ["not_now", ""], "it waited for the room, and had it"
+    assert more[0] == "not_now", "it waited for the room"
+    assert "" in more, "and had it"
     operator = Person(farm, "operator")
     story = operator.text(f"/timeline/?service={HOT}")
     assert f"让给{HOT}" in story
