@@ -70,6 +70,7 @@ MOVES = Standing(
     lambda: proposals.may_act().order_by("proposal_id", "number"),
     "id", "proposal_id", "number", "replica_id", "service__name", "target", "copy_id",
 )  # fmt: skip
+NAMES = Standing(lambda: Service.objects.order_by(), "pk", "name")
 POOLS_OF = Standing(lambda: Service.pools.through.objects.order_by(), "pk", "service_id", "pool__name")
 
 
@@ -93,12 +94,28 @@ def card_rows(only: Collection[int] | None = None) -> list[Card]:
     return sorted(found, key=lambda row: (row.host.name, row.index))
 
 
-def week(since: datetime, only: Collection[str] | None = None) -> Mapping[str, tuple[int, float | None]]:
-    """Calls since then and mean seconds of one good answer (None: unknown), by service name. `only`: of these."""
+#: Calls, and mean seconds of one good answer (None: unknown), by service name.
+Week = Mapping[str, tuple[int, float | None]]
+Sums = tuple[int, int, int]  # calls, milliseconds of good answers, good answers
+
+
+def week(since: datetime, only: Collection[str] | None = None) -> Week:
+    """Of the hours since then. `only`: of these services."""
+    return {name: told(sums) for name, sums in calls(since, only=only).items()}
+
+
+def calls(since: datetime, until: datetime | None = None, only: Collection[str] | None = None) -> Mapping[str, Sums]:
+    """By service name. `until`: of the hours before."""
     rows = HourlyCalls.objects.filter(hour__gte=since).values_list("service")
     rows = rows if only is None else rows.filter(service__in=only)
+    rows = rows if until is None else rows.filter(hour__lt=until)
     sums = rows.annotate(n=Sum("calls"), ms=Sum("total_ms"), good=Sum("ok")).order_by()
-    return {name: (calls, ms / good / 1000 if good else None) for name, calls, ms, good in sums}
+    return {name: (n, ms, good) for name, n, ms, good in sums}
+
+
+def told(sums: Sums) -> tuple[int, float | None]:
+    n, ms, good = sums
+    return n, ms / good / 1000 if good else None
 
 
 def pools() -> Iterator[tuple[Any, frozenset[str]]]:
@@ -130,6 +147,11 @@ SCALINGS = Standing(
 def scalings() -> Iterable[ScalingRow]:
     """(service, looks, raised to, waiting then, raised at, came from, came from at) of services that may scale."""
     return SCALINGS.all()
+
+
+def service_keys() -> Mapping[str, int]:
+    """Of all services, by name."""
+    return {row.name: row.pk for row in NAMES.all()}
 
 
 def services(names: Iterable[str] | None = None) -> Iterator[tuple[Any, frozenset[str]]]:

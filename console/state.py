@@ -95,15 +95,18 @@ def world(
     *,
     rules: Policy | None = None,
     week_of: Collection[str] | None = None,
+    week: reading.Week | None = None,
 ) -> World:
     """Everything the planner may know at `now`. Without `gateways` all traffic counts are unknown.
 
-    `week_of`: a page that asks about these services reads nobody else's calls of the week.
+    `week_of`: a page that asks about these services reads nobody else's calls of the week. `week`: the loop, which
+    asks every second, has them at hand.
     """
     rules = rules or policy()
     farm = machines.cards(taken(moment(now)))
     replicas = {row.pk: _replica(row, row.service__name, gateways) for row in reading.replicas()}
-    week, busy = reading.week(moment(now - WEEK_S), week_of), loads(replicas.values(), gateways)
+    week = reading.week(moment(now - WEEK_S), week_of) if week is None else week
+    busy = loads(replicas.values(), gateways)
     scaled = scalings()
     hosts = machines.hosts(gateways, now)
     starts, wakes = load_times()

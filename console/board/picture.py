@@ -135,7 +135,9 @@ def picture(world: World, facts: Facts, policy: Policy, now: float) -> list[Card
     for uuid, card_facts in facts.cards.items():
         if (card := world.cards.get(uuid)) is not None:
             seats = [_seat(replica, world, facts, idle) for replica in present.get(uuid, ())]
-            parts = _parts.of(uuid, (card, policy, seats), partial(_worked_out, card, policy, seats))
+            claims = [None if one[1] is None else (one[1].claim, one[1].profile) for one in seats]
+            values = card, policy, [(replica, own, unused) for replica, _, own, unused in seats], claims
+            parts = _parts.of(uuid, values, partial(_worked_out, card, policy, seats))
             result.append(_numbers(card, parts, card_facts, policy, now))
     return result
 

@@ -274,7 +274,7 @@ def test_tokens_in_flight_are_nine_tenths_of_the_kv(farm: PaperFarm, pair) -> No
 def test_a_copy_over_two_cards_holds_twice_the_tokens(db: None) -> None:
     service = factories.service("wide", cards_per_replica=2)
     core = state.seen(factories.replica(service, factories.host("h9", cards=1).cards.get()))
-    row = Service.objects.values_list(*routes.COLUMNS, named=True).get(pk=service.pk)
+    (row,) = routes.ROWS.of(Service.objects.filter(pk=service.pk))
     assert bounds.kv_tokens(row, core) == 6144 * 2**20 * 2 // 57344
 
 

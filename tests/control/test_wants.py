@@ -93,7 +93,7 @@ def test_silence_parts_hosts() -> None:
 
 def audience(service: Service) -> list[str]:
     """As the routes say it."""
-    row = Service.objects.values_list(*routes.COLUMNS, named=True).get(pk=service.pk)
+    (row,) = routes.ROWS.of(Service.objects.filter(pk=service.pk))
     return routes._audience(row, routes._named()[service.pk])
 
 

@@ -31,7 +31,7 @@ def of_replica(world: World, policy: Policy, replica: Replica, now: float) -> di
 def of_service(
     row: Any, replicas: list[dict[str, Any]], world: World, policy: Policy, *, tight: bool
 ) -> dict[str, Any]:
-    """The service's limits, from a tuple of `routes.COLUMNS`.
+    """The service's limits, from a tuple of `routes.ROWS`.
 
     Writes into `replicas` (its routed ones as the blob has them) what each may take.
     """

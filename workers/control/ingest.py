@@ -18,6 +18,7 @@ from django.db.models import F, OuterRef, Q, Subquery
 from console.catalog.models import LoadTime, Replica, Service
 from console.fleet.models import Card, Host
 from console.journal.models import Event
+from console.same_rows import Standing
 from console.state import moment
 from console.wire import Gateways
 from console.writing import update_each
@@ -54,7 +55,9 @@ NEWER = "t.boot <> v.boot OR t.report_seq < v.report_seq"
 OLDER = "t.last_call_at < v.last_call_at OR t.last_call_at IS NULL"
 IN_USE = f"t.ended_at IS NULL AND t.phase = '{Phase.READY.value}'"
 SAME_ATTEMPT = "t.attempt = v.attempt AND t.ended_at IS NULL"
-CARD_COLUMNS = ("pk", "uuid", "host_id", "card_class", "pool__name", *CARD_FIGURES)
+REPLICAS = Standing(lambda: Replica.objects.filter(ended_at=None).order_by(), *release.COLUMNS)
+CARDS = Standing(lambda: Card.objects.order_by(), "pk", "uuid", "host_id", "card_class", "pool__name", *CARD_FIGURES)
+CALLED = Standing(lambda: Service.objects.order_by(), "pk", "name", "last_call_at")
 _known_figures, _known_card = attrgetter(*FIGURES), attrgetter(*CARD_FIGURES)
 
 
@@ -138,13 +141,14 @@ def _rows(hosts: Collection[str]) -> tuple[dict[str, list[Any]], dict[str, list[
     """Replicas that have not ended and cards, as they are before the reports, by host; when each card was sampled."""
     names = dict(Host.objects.filter(name__in=hosts).values_list("pk", "name"))
     replicas: dict[str, list[Any]] = defaultdict(list)
-    for replica in Replica.objects.filter(host__in=names, ended_at=None).values_list(*release.COLUMNS, named=True):
-        replicas[names[replica.host_id]].append(replica)
+    for replica in REPLICAS.all():
+        if replica.host_id in names:
+            replicas[names[replica.host_id]].append(replica)
     cards: dict[str, list[Any]] = defaultdict(list)
-    there = Card.objects.filter(host__in=names).order_by()
-    for card in there.values_list(*CARD_COLUMNS, named=True):
-        cards[names[card.host_id]].append(card)
-    return replicas, cards, dict(there.values_list("pk", "sampled_at"))
+    for card in CARDS.all():
+        if card.host_id in names:
+            cards[names[card.host_id]].append(card)
+    return replicas, cards, dict(Card.objects.order_by().values_list("pk", "sampled_at"))
 
 
 def _replicas(
@@ -336,7 +340,7 @@ def take_calls(gateways: Gateways, now: float) -> None:
             if count.last_call_at is not None:
                 latest[name] = max(latest.get(name, 0.0), min(count.last_call_at, now))
         busy |= {int(replica) for replica, calls in gateway.in_flight.items() if calls and replica.isdigit()}
-    rows = Service.objects.order_by().values_list("pk", "name", "last_call_at") if latest else ()
+    rows = CALLED.all() if latest else ()
     later = [
         (pk, moment(latest[name]))
         for pk, name, known in rows

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
 
-from console.catalog.models import Scaling, Service
+from console import reading
+from console.catalog.models import Scaling
 from console.looks import written
 from console.writing import update_each
 from scheduler import looks
@@ -54,7 +55,7 @@ def _in_turn(asked: list[core.Service], rules: Policy, now: float) -> list[core.
 
 def _write(seen: Mapping[str, looks.Scaling]) -> None:
     """A row that is there is written, one that is not yet is made: nobody else writes them."""
-    keys = dict(Service.objects.order_by().values_list("name", "pk"))
+    keys = reading.service_keys()
     rows = {keys[name]: written(scaling) for name, scaling in seen.items() if name in keys}
     new = rows.keys() - set(update_each(Scaling, list(rows.items()), ("looks",)))
     Scaling.objects.bulk_create(

@@ -12,6 +12,7 @@ import msgspec
 from console.catalog.models import Service, metric_of
 from console.fleet.models import Host
 from console.money import seam
+from console.same_rows import Standing
 from console.unchanged import Unchanged
 from scheduler import call_budget
 from scheduler.admission import Admission, admission
@@ -27,11 +28,15 @@ from workers.control import bounds, words
 NOBODY = Barred()
 _known: Unchanged[dict[str, Any]] = Unchanged()
 #: Tuples with names: a thousand models, each with two others, take ten times as long.
-COLUMNS = (
+ROWS = Standing(
+    lambda: Service.objects.order_by("pk"),
     "pk", "name", "label", "tenant_id", "tenant__slug", "audience", "model__task", "model__kv_bytes_per_token",
     "p99_metric", "cards_per_replica", "max_prompt_tokens", "max_total_tokens", "long_from_tokens", "long_share_pct",
     "long_lane__tenant_id", "long_lane__name", "fallback__name",
 )  # fmt: skip
+
+
+AUDIENCES = Standing(lambda: Service.audience_tenants.through.objects.order_by(), "pk", "service_id", "tenant__slug")
 
 
 def routed(world: World, policy: Policy, now: float) -> frozenset[int]:
@@ -108,7 +113,7 @@ def services(
         ours[decision.service].append(decision)
     blob = {}
     tight, named = tightened(decisions), _named()
-    for row in Service.objects.order_by("pk").values_list(*COLUMNS, named=True):
+    for row in ROWS.all():
         service, name = world.services[row.name], row.name
         plain = _plain(row, service, named.get(row.pk, ()), policy)
         if name not in copies and name not in ours and name not in advised:
@@ -170,7 +175,7 @@ def _unmoved(view: Outlook, world: World, service: str) -> Outlook:
 def _named() -> dict[int, list[str]]:
     """Tenants that a service's audience names, by its id."""
     found: dict[int, list[str]] = defaultdict(list)
-    for pk, slug in Service.audience_tenants.through.objects.order_by().values_list("service_id", "tenant__slug"):
+    for _link, pk, slug in AUDIENCES.all():
         found[pk].append(slug)
     return found
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from console import state
+from console.weeks import Weeks
 from console.wire import Gateways
 from scheduler.call_budget import Barred
 from scheduler.planner import plan
@@ -45,6 +46,7 @@ class Tick:
     recorder: Recorder
     routed: frozenset[int] | None = None
     sent: dict[str, int] = field(default_factory=dict)  # host → generation
+    weeks: Weeks = field(default_factory=Weeks)
     holdings: Holdings = field(default_factory=Holdings)
     samples: Samples = field(default_factory=Samples)
     isolation: Isolation = field(default_factory=Isolation)
@@ -55,12 +57,13 @@ class Tick:
         ingest.ingest(reports, now, rules)
         ingest.take_calls(gateways, now)
         # 2 look
-        seen = looks.take(state.world(now, gateways, rules=rules), rules, now)
+        week = self.weeks.at(now)
+        seen = looks.take(state.world(now, gateways, rules=rules, week=week), rules, now)
         # 3 plan
         decisions = plan(seen, rules, now)
         # 4 record
         recorded = self.recorder.record(decisions, seen, now)
-        after = state.world(now, gateways, rules=rules) if recorded.done else seen
+        after = state.world(now, gateways, rules=rules, week=week) if recorded.done else seen
         # 5 what it costs
         self.holdings.keep(after, rules, now)
         self.samples.keep(after, decisions, rules, now)

@@ -13,13 +13,18 @@ import msgspec
 
 from console.catalog.models import Replica, Service
 from console.fleet.models import Host
+from console.same_rows import Standing
 from console.state import claim_of, moment
 from console.unchanged import Unchanged
 from scheduler.policy import Policy
 from workers.messages import EngineSpec, HostWant, ReplicaWant
 
-COLUMNS = ("pk", "host_id", "service_id", "attempt", "want", "cards", "kv_granted_mib", "force")
-SERVICE_COLUMNS = (
+REPLICAS = Standing(
+    lambda: Replica.objects.filter(ended_at=None, external=False).order_by("pk"),
+    "pk", "host_id", "service_id", "attempt", "want", "cards", "kv_granted_mib", "force",
+)  # fmt: skip
+SERVICES = Standing(
+    lambda: Service.objects.filter(pk__in=Replica.objects.filter(ended_at=None).values("service_id")).order_by(),
     "pk", "name", "weights_mib", "kv_cap_mib", "headroom_mib", "overhead_mib", "cards_per_replica", "max_model_len",
     "max_num_seqs", "can_sleep", "model__weights", "model__kv_bytes_per_token", "model__task",
 )  # fmt: skip
@@ -41,12 +46,8 @@ def silent_hosts(now: float) -> list[str]:
 def whole(hosts: Iterable[Host], policy: Policy, now: float) -> list[HostWant]:
     """One want per host with every replica that has not ended."""
     by_host: dict[int, list[ReplicaWant]] = defaultdict(list)
-    there = Replica.objects.filter(ended_at=None).values("service_id")
-    by_id = {
-        row.pk: row for row in Service.objects.filter(pk__in=there).order_by().values_list(*SERVICE_COLUMNS, named=True)
-    }
-    rows = Replica.objects.filter(ended_at=None, external=False).order_by("pk").values_list(*COLUMNS, named=True)
-    for row in rows:
+    by_id = {row.pk: row for row in SERVICES.all()}
+    for row in REPLICAS.all():
         by_host[row.host_id].append(_want(row, by_id[row.service_id], policy))
     return [HostWant(host.name, host.want_generation, now, by_host[host.pk]) for host in hosts]
 
@@ -82,7 +83,7 @@ def _json(replicas: list[ReplicaWant]) -> msgspec.Raw:
 
 def engine(service: Service, kv_granted_mib: int, policy: Policy) -> EngineSpec:
     """The claim as the engine is told it; the share of the card is the host's arithmetic."""
-    row = Service.objects.values_list(*SERVICE_COLUMNS, named=True).get(pk=service.pk)
+    (row,) = SERVICES.of(Service.objects.filter(pk=service.pk))
     return _engine(row, kv_granted_mib, policy)
 
 
