@@ -95,5 +95,5 @@ def test_a_measurement_is_a_fixed_number_of_queries(django_assert_num_queries):
     factories.host("h1", 4)
     for number in range(5):
         factories.service(f"s{number}", tier="cold")
-    with django_assert_num_queries(13):
+    with django_assert_num_queries(11):
         fragments.measure()
