@@ -54,8 +54,10 @@ def expectations(draft: Draft) -> Iterator[tuple[Service, Expected]]:
         known = forecasts.get(name, UNKNOWN)
         if known is UNKNOWN and not service.resident:
             continue
+        if draft.copies(name) and draft.in_hand(name):
+            continue
         expected = _due(draft, service, known)
-        if expected is not None and not draft.in_hand(name) and not draft.refused(name):
+        if expected is not None and not draft.refused(name):
             yield service, expected
 
 
