@@ -119,7 +119,7 @@ def _objects() -> Callable[[str, str], Any]:
     """(name of the address, its argument) → an object of the first tenant, which the member may see."""
     from django.utils import timezone
 
-    from console.accounts.models import ApiKey, Tenant, User
+    from console.accounts.models import ApiKey, Application, Tenant, User
     from console.catalog.models import Replica, Service
     from console.fleet.models import Card, ForeignUse, Host, Quota
     from console.journal.models import Advice, Decision, Notice
@@ -134,7 +134,9 @@ def _objects() -> Callable[[str, str], Any]:
         kind="whitelist", service=replica.service, tenant=own, subject=replica.service.label, why="bench",
         until=now + timedelta(days=1), asked_by=User.objects.filter(tenant=own)[0], asked_at=now,
     )  # fmt: skip
-    key = ApiKey.objects.create(tenant=own, name="bench", prefix="gk_bench", digest="0" * 64)
+    made = [Application(tenant=t, slug=f"a{n}", name=f"应用{n}") for t in Tenant.objects.all() for n in range(10)]
+    application = Application.objects.bulk_create(made)[0]
+    key = ApiKey.objects.create(tenant=own, application=application, name="bench", prefix="gk_bench", digest="0" * 64)
     stands = {"service": replica.service, "replica": replica, "opened_at": now, "refreshed_at": now}
     pool = Card.objects.get(uuid=replica.cards[0]).pool
     advised = Advice.objects.create(
@@ -161,6 +163,7 @@ def _objects() -> Callable[[str, str], Any]:
         "tenant": own.pk,
         "member": User.objects.filter(tenant=own)[0].pk,
         "key": key.pk,
+        "application": Application.objects.filter(tenant=own)[0].pk,
         "request": asked.pk,
     }
     by_argument: dict[str, Any] = {"name": replica.service.name, "act": "drain", "use": use.pk, "kind": "whitelist"}

@@ -15,7 +15,7 @@ from console.costs import views as costs
 from console.hosts import views as hosts
 from console.journal import timeline
 from console.journal import views as journal
-from console.people import imports, keys, members, tenants
+from console.people import applications, imports, keys, members, tenants
 from console.policy_pages import views as policies
 from console.quotas import views as quotas
 from console.repack import views as repack
@@ -132,6 +132,10 @@ urlpatterns = [
     path("tenants/quotas/answer", quotas.quota_answer, name="quota-answer"),
     path("tenants/quotas/<int:pk>", quotas.quota_edit, name="quota-edit"),
     path("tenants/quotas/<int:pk>/end", quotas.quota_end, name="quota-end"),
+    path("applications/new", applications.new, name="application-new"),
+    path("applications/<int:pk>", applications.application, name="application"),
+    path("applications/<int:pk>/edit", applications.edit, name="application-edit"),
+    path("applications/<int:pk>/remove", applications.remove, name="application-remove"),
     path("members/", members.members, name="members"),
     path("members/new", members.member_new, name="member-new"),
     path("members/import", imports.members, name="member-import"),
@@ -143,6 +147,7 @@ urlpatterns = [
     path("keys/", keys.keys, name="keys"),
     path("keys/new", keys.key_new, name="key-new"),
     path("keys/<int:pk>/rotate", keys.key_rotate, name="key-rotate"),
+    path("keys/<int:pk>/application", keys.key_application, name="key-application"),
     path("keys/<int:pk>/revoke", keys.key_revoke, name="key-revoke"),
     path("audit/", audit.audit, name="audit"),
     path("audit/table.csv", audit.audit_csv, name="audit-csv"),

@@ -66,6 +66,7 @@ class Act(StrEnum):
     OWN_ACCOUNT = "own_account"
     SEE_TENANTS = "see_tenants"
     EDIT_TENANTS = "edit_tenants"
+    EDIT_APPLICATIONS = "edit_applications"
     SEE_MEMBERS = "see_members"
     EDIT_MEMBERS = "edit_members"
     SEE_KEYS = "see_keys"
@@ -108,6 +109,7 @@ MAY: dict[Act, frozenset[Role]] = {
     Act.OWN_ACCOUNT: EVERYONE,
     Act.SEE_TENANTS: EVERYONE,
     Act.EDIT_TENANTS: frozenset({Role.OPERATOR, Role.ACCOUNT_OFFICER}),
+    Act.EDIT_APPLICATIONS: frozenset({Role.OPERATOR, Role.TENANT_ADMIN}),
     Act.SEE_MEMBERS: CENTRE | {Role.TENANT_ADMIN},
     Act.EDIT_MEMBERS: frozenset({Role.ACCOUNT_OFFICER, Role.TENANT_ADMIN}),
     Act.SEE_KEYS: STAFF | {Role.TENANT_ADMIN, Role.TENANT_MEMBER},

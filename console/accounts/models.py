@@ -52,10 +52,36 @@ class User(AbstractUser):
         ]
 
 
+class Application(models.Model):
+    """What calls: a program of a company, below it in the tree. Its calls are those of its keys."""
+
+    tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="applications", verbose_name=_("公司"))
+    slug = models.SlugField(_("标识"))
+    name = models.CharField(_("名称"), max_length=80)
+    owner = models.ForeignKey(
+        "User", models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("负责人")
+    )
+    note = models.CharField(_("备注"), max_length=200, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("tenant__ordinal", "name")
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "slug"], name="one_application_a_slug"),
+            models.UniqueConstraint(fields=["tenant", "name"], name="one_application_a_name"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class ApiKey(models.Model):
     """A caller's key: `gk_` and 32 random bytes, shown once, kept as a hash."""
 
     tenant = models.ForeignKey(Tenant, models.PROTECT, related_name="keys")
+    application = models.ForeignKey(
+        Application, models.PROTECT, null=True, blank=True, related_name="keys", help_text="of the same tenant"
+    )
     name = models.CharField(max_length=80)
     prefix = models.CharField(max_length=12, help_text="the first characters, to recognise it by")
     digest = models.CharField(max_length=64, unique=True, help_text="SHA-256 of the key: 256 random bits need no salt")

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import Model
 
-from console.accounts.models import ApiKey, Tenant, User
+from console.accounts.models import ApiKey, Application, Tenant, User
 from console.catalog.models import Replica, Service
 from console.fleet.models import Card, ForeignUse, Host, Pool, Quota
 from console.jobs.models import Job
@@ -25,6 +25,7 @@ SUBJECTS: dict[str, tuple[type[Model], str]] = {
     "advice-approve": (Advice, "pk"),
     "advice-keep": (Notice, "pk"),
     "advice-mode": (Pool, "pk"),
+    "application": (Application, "pk"),
     "board-cordon": (Card, "pk"),
     "call-budget": (CallBudget, "pk"),
     "card-budget": (CardBudget, "pk"),

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from console.accounts.access import own, tenant_of
-from console.accounts.models import ApiKey, Tenant, User
+from console.accounts.models import ApiKey, Application, Tenant, User
 from console.catalog.models import Service
 from console.forms import Checks, Styled
 from console.people.live import is_live
@@ -45,6 +45,13 @@ class KeyForm(Styled, forms.Form):
     name = forms.CharField(
         label=gettext_lazy("名称"), max_length=80, help_text=gettext_lazy("哪个应用用它，例如：工单系统。")
     )
+    application = forms.ModelChoiceField(
+        Application.objects.none(),
+        label=gettext_lazy("应用"),
+        required=False,
+        empty_label=gettext_lazy("不归入应用"),
+        help_text=gettext_lazy("选了，用量和费用就能按应用看。"),
+    )
     services = forms.MultipleChoiceField(
         label=gettext_lazy("能调用的业务"),
         required=False,
@@ -63,6 +70,7 @@ class KeyForm(Styled, forms.Form):
         self.tenant = tenant
         services = callable_by(tenant).values_list("name", "label")
         self.fields["services"].choices = list(services)  # type: ignore[attr-defined]
+        self.fields["application"].queryset = tenant.applications.all()  # type: ignore[attr-defined]
 
     def clean_name(self) -> str:
         """Two live keys of one name cannot be told apart; it also stops a form sent twice from making two."""
@@ -84,6 +92,22 @@ class TenantChoice(Styled, forms.Form):
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["tenant"].queryset = own(Tenant.objects.all(), user, "pk")  # type: ignore[attr-defined]
+
+
+class ApplicationForm(Styled, forms.Form):
+    """Which of the company's applications a key is."""
+
+    application = forms.ModelChoiceField(
+        Application.objects.none(),
+        label=gettext_lazy("应用"),
+        required=False,
+        empty_label=gettext_lazy("不归入应用"),
+        help_text=gettext_lazy("密钥以前的调用和费用也随它算到新的应用。"),
+    )
+
+    def __init__(self, key: ApiKey, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, initial={"application": key.application_id}, **kwargs)
+        self.fields["application"].queryset = key.tenant.applications.all()  # type: ignore[attr-defined]
 
 
 class RotateForm(Styled, forms.Form):

@@ -21,7 +21,7 @@ from console.accounts.access import Act, allowed, may, own, tenant_of
 from console.accounts.keys import new_key
 from console.accounts.models import ApiKey, Role, Tenant, User
 from console.filters import when
-from console.people.key_forms import KeyForm, RotateForm, TenantChoice, chosen_tenant
+from console.people.key_forms import ApplicationForm, KeyForm, RotateForm, TenantChoice, chosen_tenant
 from console.people.live import is_live
 from console.people.members import once
 from console.tables import Choice, Column, Table, picks
@@ -55,6 +55,7 @@ def table(user: User) -> Table:
             Column("state", gettext_lazy("状态")),
             Column("prefix", gettext_lazy("开头"), ("prefix",)),
             Column("tenant", gettext_lazy("公司"), ("tenant__ordinal", "name")),
+            Column("application", gettext_lazy("应用"), ("application__name", "name")),
             Column("services", gettext_lazy("能调用的业务")),
             Column("created", gettext_lazy("建于"), ("created_at",), numeric=True),
             Column("expires", gettext_lazy("到期"), ("expires_at",), numeric=True),
@@ -66,14 +67,14 @@ def table(user: User) -> Table:
             *((Choice("tenant", gettext_lazy("公司"), partial(_tenants, user)),) if staff else ()),
         ),
         start="tenant",
-        search=("name", "prefix", "tenant__name"),
-        search_hint=gettext_lazy("名称或开头几位"),
+        search=("name", "prefix", "tenant__name", "application__name"),
+        search_hint=gettext_lazy("名称、应用或开头几位"),
         empty=(gettext_lazy("还没有密钥"), gettext_lazy("应用带着密钥调用业务。先建一个，交给应用的负责人。")),
     )
 
 
 def _seen(user: User) -> QuerySet[ApiKey]:
-    return own(ApiKey.objects.select_related("tenant", "followed_by"), user)
+    return own(ApiKey.objects.select_related("tenant", "application", "followed_by"), user)
 
 
 @allowed(Act.SEE_KEYS)
@@ -105,6 +106,7 @@ def key_new(request: HttpRequest) -> HttpResponse:
         ApiKey.objects.create(
             tenant=tenant,
             name=form.cleaned_data["name"],
+            application=form.cleaned_data["application"],
             prefix=made.prefix,
             digest=made.digest,
             services=form.cleaned_data["services"],
@@ -172,6 +174,7 @@ def _follow(old: ApiKey, prefix: str, digest: str, form: RotateForm, user: User)
         new = ApiKey.objects.create(
             tenant=old.tenant,
             name=old.name,
+            application_id=old.application_id,
             prefix=prefix,
             digest=digest,
             services=old.services,
@@ -184,6 +187,25 @@ def _follow(old: ApiKey, prefix: str, digest: str, form: RotateForm, user: User)
         if not done:
             transaction.set_rollback(True)
     return done
+
+
+@allowed(Act.EDIT_KEYS)
+def key_application(request: HttpRequest, pk: int) -> HttpResponse:
+    """Also of a key that has ended: its calls are still somebody's."""
+    key = get_object_or_404(_seen(request.user), pk=pk)  # type: ignore[arg-type]
+    form = ApplicationForm(key, request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        ApiKey.objects.filter(pk=key.pk).update(application=form.cleaned_data["application"])
+        messages.success(request, _("已保存。"))
+        return redirect("keys")
+    context = {
+        "form": form,
+        "title": _("密钥“%(name)s”归哪个应用") % {"name": key.name},
+        "says": [_use(key)],
+        "done": _("保存"),
+        "crumbs": [(_("密钥"), reverse("keys"))],
+    }
+    return render(request, "people/form.html", context)
 
 
 @allowed(Act.EDIT_KEYS)

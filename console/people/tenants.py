@@ -17,10 +17,11 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext
 
-from console.accounts.access import Act, allowed, may, own
+from console.accounts.access import Act, allowed, may, own, tenant_of
 from console.accounts.models import Role, Tenant, User
 from console.catalog.models import Service
 from console.forms import Styled
+from console.people import tree
 from console.people.live import live
 from console.quotas.standing import lines_of
 from console.tables import Column, Table
@@ -83,9 +84,15 @@ def with_counts(rows: QuerySet[Tenant]) -> QuerySet[Tenant]:
 @allowed(Act.SEE_TENANTS)
 def tenants(request: HttpRequest) -> HttpResponse:
     rows = with_counts(own(Tenant.objects.all(), request.user, "pk"))  # type: ignore[arg-type]
+    shown, now = TABLE.of(request, rows), timezone.now()
+    below = tree.branches(shown.rows, now)
+    for row in shown.rows:
+        row.branch = below[row.pk]
     context = {
-        "table": TABLE.of(request, rows),
+        "table": shown,
+        "group": tree.group(now) if tenant_of(request.user) is None else None,  # type: ignore[arg-type]
         "may_edit": may(request.user, Act.EDIT_TENANTS),
+        "may_edit_applications": may(request.user, Act.EDIT_APPLICATIONS),
         "may_see_quotas": may(request.user, Act.SEE_QUOTAS),
     }
     return render(request, "people/tenants.html", context)
@@ -94,6 +101,7 @@ def tenants(request: HttpRequest) -> HttpResponse:
 @allowed(Act.SEE_TENANTS)
 def tenant(request: HttpRequest, pk: int) -> HttpResponse:
     row = get_object_or_404(with_counts(own(Tenant.objects.all(), request.user, "pk")), pk=pk)  # type: ignore[arg-type]
+    costs = may(request.user, Act.SEE_COSTS)
     services = Service.objects.filter(tenant=row).select_related("model")
     calls = HourlyCalls.objects.filter(tenant=row.slug, hour__gte=timezone.now() - WEEK)
     numbers = calls.aggregate(cold=Sum("cold"), refused=Sum("refused"), hold_ms=Sum("hold_ms"))
@@ -101,11 +109,14 @@ def tenant(request: HttpRequest, pk: int) -> HttpResponse:
         "row": row,
         "services": services,
         "numbers": numbers,
+        "branch": tree.branches([row], timezone.now(), costs)[row.pk],
+        "costs": costs,
         "crumbs": [(pgettext("several", "公司"), reverse("tenants"))],
         "quotas": lines_of(row) if may(request.user, Act.SEE_QUOTAS) else None,
         "may_ask": may(request.user, Act.FILE_REQUESTS) and request.user.role == Role.TENANT_ADMIN,  # type: ignore[union-attr]
         "may_edit_quotas": may(request.user, Act.EDIT_QUOTAS),
         "may_edit": may(request.user, Act.EDIT_TENANTS),
+        "may_edit_applications": may(request.user, Act.EDIT_APPLICATIONS),
         "may_see_members": may(request.user, Act.SEE_MEMBERS),
         "may_see_keys": may(request.user, Act.SEE_KEYS),
     }

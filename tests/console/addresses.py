@@ -14,7 +14,7 @@ from typing import Any
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
-from console.accounts.models import ApiKey, Tenant, User
+from console.accounts.models import ApiKey, Application, Tenant, User
 from console.catalog.models import Replica, Service
 from console.fleet.models import Card, ForeignUse, Host, Pool, Quota
 from console.jobs.models import Job
@@ -73,6 +73,15 @@ def member(slug: str) -> Arguments:
         owner = Tenant.objects.get(slug=slug)
         somebody, _ = User.objects.get_or_create(username=f"someone-{slug}", defaults={"tenant": owner})
         return {"pk": somebody.pk}
+
+    return found
+
+
+def application(slug: str) -> Arguments:
+    def found() -> dict[str, object]:
+        owner = Tenant.objects.get(slug=slug)
+        row, _ = Application.objects.get_or_create(tenant=owner, slug="desk", defaults={"name": "工单系统"})
+        return {"pk": row.pk}
 
     return found
 
@@ -329,6 +338,10 @@ ADDRESSES: dict[str, Address] = {
     "quota-answer": Address(),
     "quota-edit": Address(quota),
     "quota-end": Address(quota),
+    "application-new": Address(),
+    "application": Address(application(MINE), application(FOREIGN)),
+    "application-edit": Address(application(MINE), application(FOREIGN)),
+    "application-remove": Address(application(MINE), application(FOREIGN)),
     "members": Address(),
     "member-new": Address(),
     "member-import": Address(),
@@ -340,6 +353,7 @@ ADDRESSES: dict[str, Address] = {
     "keys": Address(),
     "key-new": Address(),
     "key-rotate": Address(key(MINE), key(FOREIGN)),
+    "key-application": Address(key(MINE), key(FOREIGN)),
     "key-revoke": Address(key(MINE), key(FOREIGN)),
     "password": Address(),
 }
