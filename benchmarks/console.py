@@ -119,7 +119,7 @@ def _objects() -> Callable[[str, str], Any]:
     """(name of the address, its argument) → an object of the first tenant, which the member may see."""
     from django.utils import timezone
 
-    from console.accounts.models import ApiKey, Application, Tenant, User
+    from console.accounts.models import Absence, ApiKey, Application, Tenant, User
     from console.catalog.models import Replica, Service
     from console.fleet.models import Card, ForeignUse, Host, Quota
     from console.journal.models import Advice, Decision, Notice
@@ -145,7 +145,10 @@ def _objects() -> Callable[[str, str], Any]:
     numbers = {"at": now.timestamp() + 400, "held_mib": 20480, "noticed": 1}
     noticed = Notice.objects.create(kind="reclaim", subject=f"replica {replica.pk}", numbers=numbers, **stands)
     quota = Quota.objects.create(tenant=own, pool=pool, guaranteed_mib=81_920, borrowable_mib=163_840)
+    pair = User.objects.filter(tenant=own).order_by("pk")[:2]
+    absent = Absence.objects.create(person=pair[0], deputy=pair[1], starts_at=now, until=now + timedelta(days=1))
     by_address = {
+        "absence-end": absent.pk,
         "advice-approve": advised.pk,
         "advice-keep": noticed.pk,
         "advice-mode": pool.pk,

@@ -11,7 +11,8 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
-from console.accounts.access import Act, may
+from console.accounts.access import Act, may, stands_in
+from console.accounts.models import User
 
 THEMES = ("light", "dark")
 
@@ -71,9 +72,11 @@ def home(user: Any) -> str:
 
 def page(request: HttpRequest) -> dict[str, Any]:
     user = getattr(request, "user", None)
+    entries = menu(user, request.path)
     theme = request.COOKIES.get("gongka_theme", "")
     return {
-        "menu": menu(user, request.path),
+        "menu": entries,
+        "stands_in": stands_in(user) if isinstance(user, User) and user.is_active else [],
         "may_search": may(user, Act.SEARCH),
         "languages": settings.LANGUAGES,
         "theme": theme if theme in THEMES else "",

@@ -113,6 +113,7 @@ urlpatterns = [
     path("requests/<int:pk>/decision", asked.decision, name="request-decision"),
     path("requests/<int:pk>/act", asked.act, name="request-act"),
     path("requests/<int:pk>/end", asked.end, name="request-end"),
+    path("absences/<int:pk>/end", absences.end, name="absence-end"),
     path("requests/absences", absences.absences, name="request-absences"),
     path("api/v1/requests/<int:pk>/decision", elsewhere.decision, name="api-request-decision"),
     path("requests/<int:pk>/print", asked.on_paper, name="request-print"),

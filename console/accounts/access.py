@@ -7,7 +7,7 @@ never 403, for another tenant's objects.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import StrEnum
 from functools import wraps
 from typing import Any, TypeVar
@@ -17,8 +17,9 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, resolve_url
+from django.utils import timezone
 
-from console.accounts.models import Role, User
+from console.accounts.models import Absence, Role, User
 
 M = TypeVar("M", bound=Model)
 View = Callable[..., HttpResponseBase]
@@ -29,6 +30,12 @@ ANYBODY = EVERYONE - {Role.ACCOUNT_OFFICER}
 STAFF = frozenset({Role.OPERATOR, Role.APPROVER, Role.AUDITOR})
 #: Of no company.
 CENTRE = STAFF | {Role.ACCOUNT_OFFICER}
+
+
+#: Who names a deputy for an absence.
+PERSONAL_ROLES = frozenset({Role.APPROVER, Role.TENANT_ADMIN})
+#: Who of a company can stand in for its administrator.
+STAND_INS = frozenset({Role.TENANT_MEMBER, Role.MANAGER})
 
 
 class Act(StrEnum):
@@ -49,6 +56,8 @@ class Act(StrEnum):
     FILE_REQUESTS = "file_requests"
     DECIDE_REQUESTS = "decide_requests"
     DEPUTISE = "deputise"
+    NAME_DEPUTY = "name_deputy"
+    SEE_ABSENCE = "see_absence"
     SEE_HOSTS = "see_hosts"
     OPERATE_HOSTS = "operate_hosts"
     SEE_REPACK = "see_repack"
@@ -92,6 +101,8 @@ MAY: dict[Act, frozenset[Role]] = {
     Act.FILE_REQUESTS: frozenset({Role.OPERATOR, Role.TENANT_ADMIN, Role.TENANT_MEMBER}),
     Act.DECIDE_REQUESTS: frozenset({Role.APPROVER}),
     Act.DEPUTISE: frozenset({Role.OPERATOR, Role.APPROVER}),
+    Act.NAME_DEPUTY: PERSONAL_ROLES,
+    Act.SEE_ABSENCE: EVERYONE,
     Act.SEE_HOSTS: STAFF,
     Act.OPERATE_HOSTS: frozenset({Role.OPERATOR}),
     Act.SEE_REPACK: STAFF,
@@ -124,7 +135,30 @@ def may(user: Any, act: Act) -> bool:
     """False for who is not signed in, was deactivated, has a role that may not, or a password others know."""
     if not getattr(user, "is_authenticated", False) or not user.is_active:
         return False
-    return user.role in MAY[act] and (act is Act.OWN_ACCOUNT or not user.must_change_password)
+    if user.must_change_password and act is not Act.OWN_ACCOUNT:
+        return False
+    return user.role in MAY[act] or (act is not Act.NAME_DEPUTY and is_one(user, MAY[act]))
+
+
+def is_one(user: User, roles: Collection[Role]) -> bool:
+    """Has the person one of the roles, as their own or while they stand in for their company's administrator?"""
+    return user.role in roles or (Role.TENANT_ADMIN in roles and bool(stands_in(user)))
+
+
+def stands_in(user: User) -> list[Absence]:
+    """Absences of the company's administrators in which the person is the deputy now; asked once a request.
+
+    A deputy names no deputy. An approver's deputy is another matter: `console.requests.rights`, request by request.
+    """
+    if user.role not in STAND_INS or user.tenant_id is None:
+        return []
+    if not hasattr(user, "_stands_in"):
+        now = timezone.now()
+        rows = Absence.objects.filter(deputy=user, starts_at__lte=now, until__gt=now, ended_at=None)
+        of = {"person__is_active": True, "person__role": Role.TENANT_ADMIN, "person__tenant_id": user.tenant_id}
+        user._stands_in = list(rows.filter(**of).select_related("person"))  # type: ignore[attr-defined]
+    found: list[Absence] = user._stands_in  # type: ignore[attr-defined]
+    return found
 
 
 def tenant_of(user: User) -> int | None:

@@ -1,4 +1,4 @@
-"""Who: tenants, their people, and the keys their applications call with."""
+"""Who: tenants, their people, who stands in for whom, and the keys their applications call with."""
 
 from __future__ import annotations
 
@@ -98,3 +98,25 @@ class ApiKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.prefix}… {self.name}"
+
+
+class Absence(models.Model):
+    """While an approver or a company's administrator is away, the deputy does what they may. `access` says what."""
+
+    person = models.ForeignKey(User, models.CASCADE, related_name="absences")
+    deputy = models.ForeignKey(User, models.CASCADE, related_name="deputised")
+    starts_at = models.DateTimeField()
+    until = models.DateTimeField()
+    made_at = models.DateTimeField(auto_now_add=True)
+    ended_at = models.DateTimeField(null=True, help_text="back earlier")
+
+    class Meta:
+        ordering = ("-id",)
+        db_table = "requests_absence"  # where it was made first
+        constraints = [
+            models.CheckConstraint(name="nobody_is_their_own_deputy", condition=~models.Q(person=models.F("deputy"))),
+            models.CheckConstraint(name="an_absence_lasts", condition=models.Q(until__gt=models.F("starts_at"))),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.person_id} by {self.deputy_id} until {self.until:%m-%d %H:%M}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import Model
 
-from console.accounts.models import ApiKey, Application, Tenant, User
+from console.accounts.models import Absence, ApiKey, Application, Tenant, User
 from console.catalog.models import Replica, Service
 from console.fleet.models import Card, ForeignUse, Host, Pool, Quota
 from console.jobs.models import Job
@@ -22,6 +22,7 @@ from console.requests.models import Request
 
 #: Beginning of an address's name → (model, argument that says which); the longest that fits counts.
 SUBJECTS: dict[str, tuple[type[Model], str]] = {
+    "absence": (Absence, "pk"),
     "advice-approve": (Advice, "pk"),
     "advice-keep": (Notice, "pk"),
     "advice-mode": (Pool, "pk"),

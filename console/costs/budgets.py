@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from console import state
-from console.accounts.access import Act, allowed, may, own
+from console.accounts.access import Act, allowed, is_one, may, own
 from console.accounts.models import ApiKey, Role, Tenant
 from console.catalog.models import Service
 from console.costs.standing import lines
@@ -44,7 +44,7 @@ def budgets(request: HttpRequest) -> HttpResponse:
         "resets_at": next_month(now),
         "rules": state.policy(),
         "may_edit": may(user, Act.EDIT_BUDGETS),
-        "may_ask": user.role == Role.TENANT_ADMIN,
+        "may_ask": is_one(user, {Role.TENANT_ADMIN}),
         "crumbs": [(_("费用"), reverse("costs"))],
     }
     return render(request, "costs/budgets.html", context)

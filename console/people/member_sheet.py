@@ -15,7 +15,7 @@ from console.accounts.access import Act, tenant_of
 from console.accounts.models import Role, Tenant, User
 from console.accounts.passwords import first_hash, first_password
 from console.audit.seen import about_to_change
-from console.people.members import OF_A_TENANT, misfit, people
+from console.people.members import OF_A_TENANT, misfit, people, untouchable
 from console.sheets.heads import folded, in_all_languages
 from console.sheets.kind import Column, Line, Moved, Sheet, State, Wrong
 
@@ -104,8 +104,8 @@ class MemberSheet(Sheet):
             line.blame("username", _("已有只差大小写的账户 %(name)s，照它写。") % {"name": self.alike[account.lower()]})
         if row is not None and row.pk not in self.mine:
             line.blame("username", _("这个账户名已被别人用了，换一个。"))
-        elif row is not None and row.pk == self.actor.pk and line.changes:
-            line.blame("username", _("这是您自己：自己的角色和公司由别人改，删去这一行。"))
+        elif row is not None and line.changes and row.pk in untouchable(self.actor):
+            line.blame("username", _("您自己和您代理的人由别人改，删去这一行。"))
         wrong = misfit(line.after["role"], line.after["tenant_id"])
         if wrong is not None:
             line.blame("tenant_id", wrong)

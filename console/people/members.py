@@ -16,11 +16,12 @@ from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from console.accounts.access import CENTRE, Act, allowed, may, own, tenant_of
-from console.accounts.models import Role, Tenant, User
+from console.accounts.access import CENTRE, Act, allowed, may, own, stands_in, tenant_of
+from console.accounts.models import Absence, Role, Tenant, User
 from console.accounts.passwords import first_hash, first_password
 from console.forms import Styled
 from console.people.live import live
@@ -122,7 +123,11 @@ class MemberForm(Styled, forms.ModelForm):  # type: ignore[type-arg]
 @allowed(Act.SEE_MEMBERS)
 def members(request: HttpRequest) -> HttpResponse:
     rows = people(request.user)  # type: ignore[arg-type]
-    context = {"table": TABLE.of(request, rows), "may_edit": may(request.user, Act.EDIT_MEMBERS)}
+    context = {
+        "table": TABLE.of(request, rows),
+        "may_edit": may(request.user, Act.EDIT_MEMBERS),
+        "may_name_deputy": may(request.user, Act.NAME_DEPUTY),
+    }
     return render(request, "people/members.html", context)
 
 
@@ -156,18 +161,29 @@ def _found(request: HttpRequest, pk: int) -> User:
     return get_object_or_404(people(request.user), pk=pk)  # type: ignore[arg-type]
 
 
+def untouchable(actor: User) -> set[int]:
+    """Nobody changes the own role or locks oneself out, so one administrator always remains; nor does a deputy take
+    over the account of whom they stand in for."""
+    return {actor.pk, *(row.person_id for row in stands_in(actor))}
+
+
 def _another(request: HttpRequest, pk: int) -> User:
-    """Somebody else: nobody changes the own role or locks oneself out, so one administrator always remains."""
     found = _found(request, pk)
-    if found.pk == request.user.pk:
+    if found.pk in untouchable(request.user):  # type: ignore[arg-type]
         raise PermissionDenied
     return found
+
+
+def absences_of(person: User) -> QuerySet[Absence]:
+    """To come and under way: theirs, and those in which they stand in."""
+    rows = Absence.objects.filter(Q(person=person) | Q(deputy=person), ended_at=None, until__gt=timezone.now())
+    return rows.select_related("person", "deputy").order_by("starts_at")
 
 
 @allowed(Act.SEE_MEMBERS)
 def member(request: HttpRequest, pk: int) -> HttpResponse:
     row = _found(request, pk)
-    editable = may(request.user, Act.EDIT_MEMBERS) and row.pk != request.user.pk
+    editable = may(request.user, Act.EDIT_MEMBERS) and row.pk not in untouchable(request.user)  # type: ignore[arg-type]
     form = MemberForm(request.user, request.POST or None, instance=row) if editable else None  # type: ignore[arg-type]
     if request.method == "POST":
         if form is None:
@@ -181,6 +197,7 @@ def member(request: HttpRequest, pk: int) -> HttpResponse:
         "form": form,
         "is_self": row.pk == request.user.pk,
         "roles": explained(request.user),  # type: ignore[arg-type]
+        "absences": absences_of(row),
         "crumbs": [(_("成员"), reverse("members"))],
     }
     return render(request, "people/member.html", context)

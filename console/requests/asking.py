@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from console import state
-from console.accounts.access import Act, allowed
+from console.accounts.access import Act, allowed, is_one
 from console.accounts.models import User
 from console.requests.filing import change, file, may_hurry
 from console.requests.kind import AskForm, Kind
@@ -32,14 +32,14 @@ def _kind(key: str, user: User) -> Kind:
     kind = KINDS.get(key)
     if kind is None:
         raise Http404
-    if user.role not in kind.askers:
+    if not is_one(user, kind.askers):
         raise PermissionDenied
     return kind
 
 
 @allowed(Act.FILE_REQUESTS)
 def choose(request: HttpRequest) -> HttpResponse:
-    kinds = [kind for kind in KINDS.values() if person(request).role in kind.askers]
+    kinds = [kind for kind in KINDS.values() if is_one(person(request), kind.askers)]
     return render(request, "requests/choose.html", {"kinds": kinds, "crumbs": _crumbs()})
 
 

@@ -1,4 +1,4 @@
-"""Requests, what was said and done about each, and who decides in whose absence.
+"""Requests, and what was said and done about each.
 
 Two approvers at most, so both stand in the row of the request itself: the database can compare them with who asked.
 """
@@ -165,24 +165,3 @@ class Entry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.request_id} {self.act}"
-
-
-class Absence(models.Model):
-    """While an approver is away, the deputy decides in their place."""
-
-    person = models.ForeignKey("accounts.User", models.CASCADE, related_name="absences")
-    deputy = models.ForeignKey("accounts.User", models.CASCADE, related_name="+")
-    starts_at = models.DateTimeField()
-    until = models.DateTimeField()
-    made_at = models.DateTimeField(auto_now_add=True)
-    ended_at = models.DateTimeField(null=True, help_text="back earlier")
-
-    class Meta:
-        ordering = ("-id",)
-        constraints = [
-            models.CheckConstraint(name="nobody_is_their_own_deputy", condition=~Q(person=F("deputy"))),
-            models.CheckConstraint(name="an_absence_lasts", condition=Q(until__gt=F("starts_at"))),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.person_id} by {self.deputy_id} until {self.until:%m-%d %H:%M}"

@@ -7,8 +7,8 @@ from datetime import datetime
 from django.db.models import Q, QuerySet
 
 from console.accounts.access import Act, may, own
-from console.accounts.models import Role, User
-from console.requests.models import Absence, Request, State
+from console.accounts.models import Absence, Role, User
+from console.requests.models import Request, State
 
 #: What waits for a decision: open ones, and urgent ones that nobody has reviewed.
 WAITS = Q(state=State.OPEN) | Q(state=State.IN_FORCE, urgent=True, first_by=None)

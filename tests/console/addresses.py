@@ -14,7 +14,7 @@ from typing import Any
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
-from console.accounts.models import ApiKey, Application, Tenant, User
+from console.accounts.models import Absence, ApiKey, Application, Tenant, User
 from console.catalog.models import Replica, Service
 from console.fleet.models import Card, ForeignUse, Host, Pool, Quota
 from console.jobs.models import Job
@@ -73,6 +73,19 @@ def member(slug: str) -> Arguments:
         owner = Tenant.objects.get(slug=slug)
         somebody, _ = User.objects.get_or_create(username=f"someone-{slug}", defaults={"tenant": owner})
         return {"pk": somebody.pk}
+
+    return found
+
+
+def absence(slug: str) -> Arguments:
+    def found() -> dict[str, object]:
+        owner, now = Tenant.objects.get(slug=slug), timezone.now()
+        away, _ = User.objects.get_or_create(
+            username=f"away-{slug}", defaults={"tenant": owner, "role": "tenant_admin"}
+        )
+        deputy = User.objects.get(pk=member(slug)()["pk"])
+        times = {"starts_at": now, "until": now + timedelta(days=1)}
+        return {"pk": Absence.objects.get_or_create(person=away, deputy=deputy, defaults=times)[0].pk}
 
     return found
 
@@ -321,6 +334,7 @@ ADDRESSES: dict[str, Address] = {
     "request-act": replace(of_request(), post=True),
     "request-end": replace(of_request(state="in_force"), post=True),
     "request-absences": Address(),
+    "absence-end": Address(absence(MINE), absence(FOREIGN)),
     "request-print": of_request(),
     "request-key": replace(of_request(), post=True),
     "request-again": replace(of_request(), post=True),

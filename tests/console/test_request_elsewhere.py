@@ -10,10 +10,11 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from console.accounts.models import Absence
 from console.audit.models import Entry as Audited
 from console.journal.models import Notice
 from console.requests.elsewhere import sign
-from console.requests.models import Absence, Entry, Request, State
+from console.requests.models import Entry, Request, State
 from tests.console import rows
 from tests.console.asking import asked, decide, filed, local, service, text
 from workers.control import requests

@@ -8,11 +8,11 @@ import pytest
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from console.accounts.models import User
+from console.accounts.models import Absence, User
 from console.catalog.models import Service
 from console.policies.models import PolicyValue
 from console.requests import course
-from console.requests.models import Absence, Entry, Request, State
+from console.requests.models import Entry, Request, State
 from console.requests.rights import waiting
 from console.requests.steps import No, step
 from tests.console import rows
