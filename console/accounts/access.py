@@ -33,7 +33,7 @@ CENTRE = STAFF | {Role.ACCOUNT_OFFICER}
 
 
 #: Who names a deputy for an absence.
-PERSONAL_ROLES = frozenset({Role.APPROVER, Role.TENANT_ADMIN})
+NAMERS = frozenset({Role.APPROVER, Role.TENANT_ADMIN})
 #: Who of a company can stand in for its administrator.
 STAND_INS = frozenset({Role.TENANT_MEMBER, Role.MANAGER})
 
@@ -101,7 +101,7 @@ MAY: dict[Act, frozenset[Role]] = {
     Act.FILE_REQUESTS: frozenset({Role.OPERATOR, Role.TENANT_ADMIN, Role.TENANT_MEMBER}),
     Act.DECIDE_REQUESTS: frozenset({Role.APPROVER}),
     Act.DEPUTISE: frozenset({Role.OPERATOR, Role.APPROVER}),
-    Act.NAME_DEPUTY: PERSONAL_ROLES,
+    Act.NAME_DEPUTY: NAMERS,
     Act.SEE_ABSENCE: EVERYONE,
     Act.SEE_HOSTS: STAFF,
     Act.OPERATE_HOSTS: frozenset({Role.OPERATOR}),

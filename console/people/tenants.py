@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext
 
-from console.accounts.access import Act, allowed, may, own, tenant_of
+from console.accounts.access import Act, allowed, is_one, may, own, tenant_of
 from console.accounts.models import Role, Tenant, User
 from console.catalog.models import Service
 from console.forms import Styled
@@ -113,7 +113,7 @@ def tenant(request: HttpRequest, pk: int) -> HttpResponse:
         "costs": costs,
         "crumbs": [(pgettext("several", "公司"), reverse("tenants"))],
         "quotas": lines_of(row) if may(request.user, Act.SEE_QUOTAS) else None,
-        "may_ask": may(request.user, Act.FILE_REQUESTS) and request.user.role == Role.TENANT_ADMIN,  # type: ignore[union-attr]
+        "may_ask": may(request.user, Act.FILE_REQUESTS) and is_one(request.user, {Role.TENANT_ADMIN}),  # type: ignore[arg-type]
         "may_edit_quotas": may(request.user, Act.EDIT_QUOTAS),
         "may_edit": may(request.user, Act.EDIT_TENANTS),
         "may_edit_applications": may(request.user, Act.EDIT_APPLICATIONS),

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from console import state
-from console.accounts.access import Act, allowed, may, own, tenant_of
+from console.accounts.access import Act, allowed, is_one, may, own, tenant_of
 from console.accounts.models import Role
 from console.catalog.models import Service
 from console.costs.views import person
@@ -40,7 +40,7 @@ def quotas(request: HttpRequest) -> HttpResponse:
         "pools": standings(of),
         "whole": of is None,
         "may_edit": may(user, Act.EDIT_QUOTAS),
-        "may_ask": user.role == Role.TENANT_ADMIN,
+        "may_ask": is_one(user, {Role.TENANT_ADMIN}),
         "crumbs": [(pgettext("several", "公司"), reverse("tenants"))],
     }
     return render(request, "quotas/quotas.html", context)

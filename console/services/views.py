@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from console import state
-from console.accounts.access import Act, allowed, may, own
+from console.accounts.access import Act, allowed, is_one, may, own
 from console.accounts.models import User
 from console.board.names import hue
 from console.catalog.models import Service
@@ -57,7 +57,7 @@ def service(request: HttpRequest, name: str) -> HttpResponse:
     context |= _who(one, user) | {
         "changes": changes(one),
         "over_quota": over_quota(one, context["decisions"]),
-        "may_ask_quota": user.role in KINDS["quota"].askers,
+        "may_ask_quota": is_one(user, KINDS["quota"].askers),
         "curl": snippets.curl(one, context["gateway"]),
         "python": snippets.python(one, context["gateway"]),
     }
