@@ -23,6 +23,10 @@ from demo.run import READY_FILE
 SCENES: dict[str, tuple[str, str]] = {
     "S01": ("s01_three_on_one_card", "三个模型同住一张卡 / three models on one card, and what is left of it"),
     "S02": ("s02_pressure", "显存压力：对的邻居让开、别处重建 / pressure: the right neighbour goes, and is rebuilt"),
+    "S03": (
+        "s03_long_texts",
+        "长文本撑满自己的 KV，热线照常 / long texts fill their own KV, the hotline feels nothing",
+    ),
     "S04": ("s04_called_in_grace", "公告期内来电，回收作罢 / a call within the grace calls a reclaim off"),
     "S05": ("s05_idle_gives_way", "闲置的先公告再让出 / an idle model is announced and gives its memory back"),
     "S08": ("s08_cold_call", "冷模型的调用被如实告知、然后得到回答 / a cold call is told the truth, then answered"),

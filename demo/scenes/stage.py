@@ -31,16 +31,17 @@ from workers.simulator.faults import clear_faults, set_fault
 LOOK_S = 0.3
 ORDER_S = 600
 CALL_S = 900.0
-QUESTION = [{"role": "user", "content": "请概括这份材料的要点。"}]
+TEXT = "请概括这份材料的要点。"
 
 
 @dataclass(slots=True)
 class Told:
-    """One call's end: status, answered or why not, seconds, and what was said of loading before."""
+    """One call's end: status, answered or why not, seconds in all and to its first word, and what was said before."""
 
     status: int
     text: str
     seconds: float
+    first_s: float = 0.0
     progress: list[str] = field(default_factory=list)
 
     @property
@@ -79,19 +80,31 @@ class Stage:
 
     # What a scene does
 
-    def call(self, service: str, *, stream: bool = False, tokens: int = 16) -> Future[Told]:
+    def call(self, service: str, *, stream: bool = False, tokens: int = 16, text: str = TEXT) -> Future[Told]:
         """A call through the gateway, in a thread of its own."""
-        future = self._threads.submit(self._call, service, stream, tokens)
+        future = self._threads.submit(self._call, service, stream, tokens, text)
         self.calls.append(future)
         return future
 
-    def keep_calling(self, service: str, at_once: int, tokens: int = 64) -> Callable[[], None]:
-        """So many calls in flight until the returned function is called."""
+    def keep_calling(
+        self,
+        service: str,
+        at_once: int,
+        tokens: int = 64,
+        *,
+        text: str = TEXT,
+        stream: bool = False,
+        told: list[Told] | None = None,
+    ) -> Callable[[], None]:
+        """So many calls in flight until the returned function is called; their ends are added to `told`."""
         on = [True]
 
         def again() -> None:
             while on[0] and not self._ended:
-                if not self._call(service, False, tokens).answered:
+                one = self._call(service, stream, tokens, text)
+                if told is not None:
+                    told.append(one)
+                if not one.answered:
                     time.sleep(LOOK_S)
 
         for _ in range(at_once):
@@ -135,6 +148,17 @@ class Stage:
         before = pool.mode
         Pool.objects.filter(pk=pool.pk).update(mode=mode)
         self.undo.callback(Pool.objects.filter(pk=pool.pk).update, mode=before)
+
+    def cordon_all_but(self, card: Card) -> Callable[[], None]:
+        """Nothing is loaded on any other card until the returned function is called."""
+        others = list(Card.objects.filter(cordoned=False).exclude(pk=card.pk).values_list("pk", flat=True))
+
+        def end() -> None:
+            Card.objects.filter(pk__in=others).update(cordoned=False)
+
+        self.undo.callback(end)
+        Card.objects.filter(pk__in=others).update(cordoned=True)
+        return end
 
     def quiet(self) -> None:
         """No traffic but the scene's own."""
@@ -190,19 +214,23 @@ class Stage:
         owner = Service.objects.values_list("tenant__slug", flat=True).get(name=service)
         return str(keys.get(owner, keys[TRAFFIC]))
 
-    def _call(self, service: str, stream: bool, tokens: int) -> Told:
-        body = {"model": service, "messages": QUESTION, "stream": stream, "max_tokens": tokens}
+    def _call(self, service: str, stream: bool, tokens: int, text: str) -> Told:
+        asked = [{"role": "user", "content": text}]
+        body = {"model": service, "messages": asked, "stream": stream, "max_tokens": tokens}
         headers = {"Authorization": f"Bearer {self._key(service)}"}
-        began = time.monotonic()
+        began, first_s, lines = time.monotonic(), 0.0, list[str]()
         try:
             with httpx.Client(timeout=CALL_S, trust_env=False) as client:
                 address = f"{self.ready['gateway']}/v1/chat/completions"
                 with client.stream("POST", address, json=body, headers=headers) as answer:
-                    lines = list(self._lines(answer))
+                    for line in self._lines(answer):
+                        first_s = first_s or (time.monotonic() - began if line.startswith("data:") else 0.0)
+                        lines.append(line)
         except httpx.HTTPError as error:
-            return Told(0, repr(error), time.monotonic() - began)
+            return Told(0, repr(error), time.monotonic() - began, first_s)
         progress = [line for line in lines if line.startswith(": gongka")]
-        return Told(answer.status_code, "\n".join(lines), time.monotonic() - began, progress)
+        took = time.monotonic() - began
+        return Told(answer.status_code, "\n".join(lines), took, first_s or took, progress)
 
     def _lines(self, answer: httpx.Response) -> Iterator[str]:
         for line in answer.iter_lines():
