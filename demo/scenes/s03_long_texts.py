@@ -26,7 +26,7 @@ def play(stage: Stage) -> None:
     stage.wait("as many short texts as it reads at once", lambda: len(hot) >= FEW)
     usual = _least_ms(stage, "the hotline's P99", hot)
     end_short()
-    end_long = stage.keep_calling(READER, MORE, tokens=120, text=LONG, told=long)
+    end_long = stage.keep_calling(READER, MORE, tokens=120, text=LONG, stream=True, told=long)
     queuing = stage.wait("long texts: its KV is full, they queue in its own engine", lambda: _queuing(stage), 180)
     stage.look(f"/services/{READER}", f"KV {queuing.kv_used_pct:.0f} %, {queuing.waiting} waiting")
     most = usual * (100 + P99_PCT) / 100
@@ -41,11 +41,12 @@ def play(stage: Stage) -> None:
 
 
 def _beside(stage: Stage, hotline: Replica) -> Replica:
-    """The reader's copy on the hotline's card; loaded there if it is elsewhere or nowhere."""
+    """The reader's copy on the hotline's card; loaded there if it is elsewhere or nowhere, and others there go."""
     card = stage.card_of(hotline)
     there = [r for r in stage.ready_copies(READER) if card.uuid in r.cards]
     if not there:
-        stage.let_go(READER)
+        for name in {r.service.name for r in stage.on_card(card)} - {HOTLINE} | {READER}:
+            stage.let_go(name)
         stage.undo.callback(stage.let_go, READER)
         lift = stage.cordon_all_but(card)
         there = stage.make_ready(READER)

@@ -176,6 +176,10 @@ class Stage:
         rows = Replica.objects.filter(service__name=service, ended_at=None).select_related("host").order_by("pk")
         return list(rows.filter(phase__in=phases) if phases else rows)
 
+    def on_card(self, card: Card) -> list[Replica]:
+        rows = Replica.objects.filter(ended_at=None, host=card.host_id).select_related("service").order_by("pk")
+        return [row for row in rows if card.uuid in row.cards]
+
     def ready_copies(self, service: str) -> list[Replica]:
         return [row for row in self.copies(service, Phase.READY) if row.want == "ready"]
 
