@@ -32,4 +32,4 @@ def play(stage: Stage) -> None:
 
 
 def _raises(stage: Stage) -> list[Decision]:
-    return [d for d in stage.decisions(RUSH, verb="start", refusal="") if d.reason in ("queue", "p99")]
+    return [d for d in stage.decisions(RUSH, verb__in=("start", "wake"), refusal="") if d.reason in ("queue", "p99")]
