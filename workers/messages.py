@@ -7,12 +7,23 @@ Redis stream `host:<name>:report`, field `b`. Memory is integer MiB, times are s
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 MAX_REPORT_BYTES = 256 * 1024
 WANT_EXPIRES_S = 5
+
+# What a host may say of itself. Wider than anything real, and no wider than the columns that keep it: one statement
+# writes the figures of all hosts, so a number that no column holds would silence those beside it.
+Whole = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+Small = Annotated[int, Meta(ge=0, le=2**15 - 1)]
+Long = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Moment = Annotated[float, Meta(ge=0, le=4_102_444_800)]  # to the year 2100
+Number = Annotated[float, Meta(ge=-1e9, le=1e9)]
+Word = Annotated[str, Meta(max_length=200, pattern=r"\A[^\x00]*\Z")]
+Boot = Annotated[str, Meta(max_length=40, pattern=r"\A[^\x00]*\Z")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,68 +71,68 @@ class HostWant:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    pid: int
-    used_mib: int | None
+    pid: Whole
+    used_mib: Whole | None
     name: str = ""
-    replica: int | None = None  # ours when set
+    replica: Long | None = None  # ours when set
 
 
 @dataclass(frozen=True, slots=True)
 class CardSample:
-    uuid: str
-    index: int
-    name: str
-    total_mib: int
-    reserved_mib: int
-    free_mib: int | None  # None: could not be measured
-    util_pct: int | None = None
+    uuid: Word
+    index: Small
+    name: Word
+    total_mib: Whole
+    reserved_mib: Whole
+    free_mib: Whole | None  # None: could not be measured
+    util_pct: Small | None = None
     healthy: bool = True
     note: str = ""
-    group: str = ""  # cards joined by fast links
-    slice_of: str = ""  # uuid of the card that it is a hardware slice of (MIG); empty: a whole card
+    group: Word = ""  # cards joined by fast links
+    slice_of: Word = ""  # uuid of the card that it is a hardware slice of (MIG); empty: a whole card
     processes: list[Process] = field(default_factory=list)
     per_process: bool = True  # False: this card's driver does not tell what each process holds
-    compute_cap: float | None = None  # None: the driver does not say
+    compute_cap: Number | None = None  # None: the driver does not say
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicaReport:
     """What the host sees of one replica. `phase` is scheduler.world.Phase."""
 
-    id: int
-    attempt: int
-    phase: str
-    cards: list[str]
-    since: float
-    stage: str = ""  # of a start: queued, process, weights, warmup; of a stop: door, term, kill, memory
-    progress: float | None = None
-    measured_mib: int | None = None
-    kv_used_pct: float | None = None
-    running: int | None = None
-    waiting: int | None = None
-    door_in_flight: int | None = None  # None: the door does not answer
+    id: Long
+    attempt: Whole
+    phase: Word
+    cards: list[Word]
+    since: Moment
+    stage: Word = ""  # of a start: queued, process, weights, warmup; of a stop: door, term, kill, memory
+    progress: Number | None = None
+    measured_mib: Whole | None = None
+    kv_used_pct: Number | None = None
+    running: Whole | None = None
+    waiting: Whole | None = None
+    door_in_flight: Whole | None = None  # None: the door does not answer
     can_sleep: bool = False
-    took_s: float | None = None  # of the last start or wake
-    took: str = ""  # "start" or "wake"
-    fault: str = ""  # typed: bad_arguments, bad_weights, out_of_memory, crashed, hung, exited, ...
+    took_s: Moment | None = None  # of the last start or wake
+    took: Word = ""  # "start" or "wake"
+    fault: Word = ""  # typed: bad_arguments, bad_weights, out_of_memory, crashed, hung, exited, ...
     fault_text: str = ""  # the engine's own words, shortened
     fatal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class HostReport:
-    host: str
-    at: float
-    boot: str  # identity of this life of the agent
-    seq: int
-    generation: int  # of the last want applied; 0: none yet in this life
-    version: str
-    door_url: str  # where gateways reach this host's engines
+    host: Word
+    at: Moment
+    boot: Boot  # identity of this life of the agent
+    seq: Long
+    generation: Long  # of the last want applied; 0: none yet in this life
+    version: Word
+    door_url: Word  # where gateways reach this host's engines
     door_ok: bool
-    memory_mib: int
-    memory_free_mib: int | None
-    bandwidth_mib_s: int
-    cards_at: float | None  # time of the sample below; None: telemetry is silent
+    memory_mib: Whole
+    memory_free_mib: Whole | None
+    bandwidth_mib_s: Whole
+    cards_at: Moment | None  # time of the sample below; None: telemetry is silent
     cards: list[CardSample] = field(default_factory=list)
     replicas: list[ReplicaReport] = field(default_factory=list)
 

@@ -208,7 +208,7 @@ def _tell(row: Any, seen: ReplicaReport, now: float) -> None:
         card=Card.objects.filter(uuid__in=row.cards).first(),
         seconds=seen.took_s if ready and seen.took_s is not None else waited_s,
         how=(seen.took or "start") if ready and seen.took_s is not None else seen.fault[:24] if failed else "",
-        text=seen.fault_text[:200] if failed else "",
+        text=_kept(seen.fault_text, 200) if failed else "",
     )
 
 
@@ -234,12 +234,17 @@ def _moved(row: Any, seen: ReplicaReport, now: datetime) -> dict[str, Any]:
             "failures_here": F("failures_here") + 1,
             "failed_at": now,
             "fault": seen.fault[:24],
-            "fault_text": seen.fault_text[:500],
+            "fault_text": _kept(seen.fault_text, 500),
             "fatal": seen.fatal,
         }
     elif seen.phase == Phase.STOPPED and row.want == "stopped" and seen.attempt == row.attempt:
         values["ended_at"] = now
     return values
+
+
+def _kept(text: str, length: int) -> str:
+    """Words of engines and drivers, which may hold anything, as a column takes them."""
+    return text.replace("\x00", "")[:length]
 
 
 def _learn(row: Any, kind: str, took_s: float) -> None:
@@ -291,7 +296,7 @@ def _baseline(row: Any, sample: CardSample, occupied: Collection[str]) -> int | 
     if row.uuid in occupied or sample.free_mib is None or row.release:
         known: int | None = row.baseline_mib
         return sample.reserved_mib if known is None else known
-    return sample.total_mib - sample.free_mib
+    return max(0, sample.total_mib - sample.free_mib)
 
 
 def _pressed(row: Any, sample: CardSample, policy: Policy) -> int:
@@ -322,7 +327,7 @@ def _card(
         sample.util_pct,
         sample.healthy,
         baseline_mib,
-        sample.note[:200],
+        _kept(sample.note, 200),
         sample.slice_of[:80],
         row.compute_cap if sample.compute_cap is None else sample.compute_cap,
         sample.group[:40],
