@@ -16,7 +16,7 @@ from tests.console import rows
 
 #: Session and person 2, policy 1, foreign use 1, memory 5 (replicas, services, hosts, pools, cards), tenants 1.
 QUERIES = 10
-TENANT_QUERIES = QUERIES + 2  # the hosts it has replicas on, and its company's name
+TENANT_QUERIES = QUERIES + 3  # the hosts it has replicas on, its company's name, whom the person stands in for
 pytestmark = pytest.mark.django_db
 
 
