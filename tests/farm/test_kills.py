@@ -11,6 +11,7 @@ import httpx
 import pytest
 import redis
 
+from tests.farm.cold import cold
 from tests.farm.harness import Farm, wait_for
 from tests.farm.streams import Caller
 from tests.farm.watcher import Watcher
@@ -30,10 +31,9 @@ def streams(farm: Farm, watched: Watcher) -> Iterator[list[Caller]]:
         caller.join()
 
 
-def held(farm: Farm, cold: str) -> Caller:
+def held(farm: Farm, name: str) -> Caller:
     """A caller of a service that nobody called before: it waits, and is told so."""
-    assert not farm.replicas(cold), f"{cold} is not cold"
-    caller = Caller(farm, cold, max_tokens=5)
+    caller = Caller(farm, name, max_tokens=5)
     wait_for("the hold is told", lambda: caller.comments)
     assert caller.comments[0].startswith(": gongka loading")
     return caller
@@ -44,7 +44,7 @@ def host_of(farm: Farm, service: str) -> set[str]:
 
 
 def test_web(farm: Farm, streams: list[Caller]) -> None:
-    waiting = held(farm, "contract-review")
+    waiting = held(farm, cold(farm, "contract-review"))
     old = farm.kill("web")
     assert all(caller.join().whole for caller in streams)
     assert waiting.join().whole
@@ -54,8 +54,9 @@ def test_web(farm: Farm, streams: list[Caller]) -> None:
 def test_control(farm: Farm, streams: list[Caller]) -> None:
     """A hold that begins while nobody plans is served once somebody does."""
     token = farm.rows("select token from jobs_lease")[0][0]
+    never_called = cold(farm, "meeting-minutes")
     farm.kill("control")
-    waiting = held(farm, "meeting-minutes")
+    waiting = held(farm, never_called)
     assert all(caller.join().whole for caller in streams)
     assert waiting.join().whole
     assert farm.rows("select token from jobs_lease")[0][0] > token
@@ -76,7 +77,7 @@ def test_jobs(farm: Farm, streams: list[Caller]) -> None:
     wait_for(
         "the job runs", lambda: farm.rows("select id from jobs_job where state = 'running' and progress < 0.9"), 30
     )
-    waiting = held(farm, "text-screen")
+    waiting = held(farm, cold(farm, "text-screen"))
     for process in farm.processes("jobs"):
         process.kill()
     # the lease of half a minute runs out by itself in production; here its end is moved forward
@@ -97,7 +98,7 @@ def test_agent(farm: Farm, streams: list[Caller]) -> None:
     doors = {p.pid for p in farm.processes("door", GONGKA_HOST=host)}
     boot = farm.rows("select boot from fleet_host where name = ?", host)
     assert engines
-    waiting = held(farm, "process-helper")
+    waiting = held(farm, cold(farm, "process-helper"))
     farm.kill(f"agent-{host}")
     wait_for("a new life reports", lambda: farm.rows("select boot from fleet_host where name = ?", host) != boot)
     assert all(caller.join().whole for caller in streams)
@@ -111,7 +112,7 @@ def test_door(farm: Farm, streams: list[Caller]) -> None:
     service = streams[0].service
     hosts = host_of(farm, service)
     host = next(iter(hosts))
-    waiting = held(farm, "fund-qa")
+    waiting = held(farm, cold(farm, "fund-qa"))
     farm.kill("door", GONGKA_HOST=host)
     through = [caller for caller in streams if host in host_of(farm, caller.service)]
     for caller in streams:
@@ -128,7 +129,7 @@ def test_engine(farm: Farm, streams: list[Caller]) -> None:
     """Its own streams get an error in-band, and a new engine takes its place."""
     service = streams[0].service
     replica = farm.replicas(service)[0][0]
-    waiting = held(farm, "official-writer")
+    waiting = held(farm, cold(farm, "official-writer"))
     old = farm.kill("engine", GONGKA_REPLICA=str(replica))
     killed = streams[0].join()
     assert killed.error == "drained"
@@ -149,7 +150,7 @@ def test_gateway(farm: Farm, watched: Watcher) -> None:
         assert farm.ask(name).status_code == 200
     callers = [Caller(farm, service, max_tokens=TOKENS) for service in sorted(farm.ready["hot"])]
     wait_for("all streams flowing", lambda: all(caller.flowing for caller in callers))
-    callers.append(held(farm, "product-copy"))
+    callers.append(held(farm, cold(farm, "product-copy")))
     farm.kill("gateway")
     assert not any(caller.join().whole for caller in callers)
     wait_for("the gateway is back", lambda: gateway_answers(farm, name), 30)
@@ -160,7 +161,7 @@ def test_gateway(farm: Farm, watched: Watcher) -> None:
 
 def test_redis(farm: Farm, streams: list[Caller]) -> None:
     """It comes back empty, and nobody's stream knew."""
-    waiting = held(farm, "route-qa")
+    waiting = held(farm, cold(farm, "route-qa"))
     farm.kill("redis")
     assert all(caller.join().whole for caller in streams)
     assert waiting.join().whole

@@ -8,14 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.farm.cold import cold
 from tests.farm.corner import Corner
 from tests.farm.harness import Farm, wait_for
 from tests.farm.person import Person
 from tests.farm.watcher import Watcher
 
 pytestmark = [pytest.mark.farm, pytest.mark.timeout(300)]
-
-IDLE = "meeting-minutes"  # of the rest: loaded, then called by nobody
 
 
 @pytest.fixture
@@ -110,7 +109,8 @@ def test_s23_a_pool_that_suggests_takes_nothing_by_itself_and_does_it_once_a_per
 
 def test_s23_beside_a_pilot_the_rest_moves_nothing_and_its_gain_is_told(corner: Corner, operator: Person) -> None:
     farm = corner.farm
-    assert farm.ask(IDLE).status_code == 200
+    idle = cold(farm, "meeting-minutes")  # of the rest: loaded, then called by nobody
+    assert farm.ask(idle).status_code == 200
     for _, name in pools(farm, mode="enforce"):
         if name != "corner":
             turn(farm, operator, name, "observe")
@@ -122,8 +122,8 @@ def test_s23_beside_a_pilot_the_rest_moves_nothing_and_its_gain_is_told(corner: 
         "select a.told from journal_advice a join catalog_service s on s.id = a.service_id"
         " where s.name = ? and a.reason = 'idle' and a.closed_at is null"
     )
-    wait_for("what would be done is told", lambda: farm.rows(query, IDLE) == [("not_managed",)], 60)
+    wait_for("what would be done is told", lambda: farm.rows(query, idle) == [("not_managed",)], 60)
     gain = operator.text("/advice/").partition("放手去做会怎样")[2]
     assert re.search(r"小卡共享池\s+观察\s+空闲已满时限 \d", gain), gain
     assert living(farm, "corner") == rest
-    assert farm.replicas(IDLE)
+    assert farm.replicas(idle)
