@@ -11,7 +11,7 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,9 +52,23 @@ def at_most(measure: str, ours: float, unit: str, limit: float, **more: Any) -> 
     return Row(measure, round(ours, 2), unit, f"<= {limit:g}", ours <= limit, **more)
 
 
-def finish(name: str, rows: Sequence[Row], notes: Sequence[str], asked: argparse.Namespace) -> int:
-    """Print the table, write the JSON if asked; the exit code."""
-    _table(name, rows, notes)
+def shown(rows: Iterable[Row]) -> list[Row]:
+    """All of them, each printed as it comes: whoever waits for a long measurement sees what is known already."""
+    found = []
+    for row in rows:
+        print(_line(row, WIDTH), flush=True)
+        found.append(row)
+    return found
+
+
+def finish(
+    name: str, rows: Sequence[Row], notes: Sequence[str], asked: argparse.Namespace, *, printed: bool = False
+) -> int:
+    """Print the table (`printed`: only the notes, the rows are there), write the JSON if asked; the exit code."""
+    if not printed:
+        _table(name, rows)
+    for note in notes:
+        print(f"· {note}")
     if asked.json is not None:
         asked.json.write_text(json.dumps(document(name, rows, notes), ensure_ascii=False, indent=1) + "\n")
     return 1 if asked.strict and any(row.met is False for row in rows) else 0
@@ -83,13 +97,19 @@ def machine() -> dict[str, Any]:
     return {"cores": os.cpu_count(), "system": platform.system(), "python": platform.python_version()}
 
 
-def _table(name: str, rows: Sequence[Row], notes: Sequence[str]) -> None:
+#: Of a measure's name, where rows are printed before all names are known.
+WIDTH = 74
+
+
+def _table(name: str, rows: Sequence[Row]) -> None:
     width = max((len(row.measure) for row in rows), default=0)
     print(f"{name}\n")
     for row in rows:
-        ours = "—" if row.ours is None else f"{row.ours:,.1f}"
-        peers = "  ".join(f"{who} {value:g}" for who, value in row.peers.items())
-        word = {True: "met", False: "MISSED", None: ""}[row.met]
-        print(f"{row.measure:<{width}}  {ours:>12} {row.unit:<8} {row.goal:<10} {word:<6} {peers}".rstrip())
-    for note in notes:
-        print(f"· {note}")
+        print(_line(row, width))
+
+
+def _line(row: Row, width: int) -> str:
+    ours = "—" if row.ours is None else f"{row.ours:,.1f}"
+    peers = "  ".join(f"{who} {value:g}" for who, value in row.peers.items())
+    word = {True: "met", False: "MISSED", None: ""}[row.met]
+    return f"{row.measure:<{width}}  {ours:>12} {row.unit:<8} {row.goal:<10} {word:<6} {peers}".rstrip()

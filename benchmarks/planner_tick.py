@@ -1,4 +1,4 @@
-"""Whole ticks of the control loop on a database of their own; prints one line of JSON. Run by `benchmarks.planner`.
+"""Whole ticks of the control loop on a database of their own; a line of JSON each state. Run by `benchmarks.planner`.
 
 The loop's own `round` and `say` are timed, with a real Redis-family server between: reports of all hosts are in their
 streams and a gateway is registered before each tick, as on a running farm.
@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ STORM = 124
 
 
 def main(argv: list[str]) -> int:
-    folder, seed, rounds = Path(argv[0]), int(argv[1]), int(argv[2])
+    folder, seed, most, seconds = Path(argv[0]), int(argv[1]), int(argv[2]), float(argv[3])
     with redis_server(folder) as url:
         os.environ |= {"REDIS_URL": url, "DJANGO_SETTINGS_MODULE": "console.settings"}
         import django
@@ -39,26 +40,28 @@ def main(argv: list[str]) -> int:
 
         call_command("migrate", verbosity=0)
         make(Size(decisions=5000), seed)
-        print(json.dumps(measure(rounds)))
+        for found in measure(most, seconds):
+            print(json.dumps(found), flush=True)
     return 0
 
 
-def measure(rounds: int) -> dict[str, dict[str, list[float]]]:
+def measure(most: int, seconds: float) -> Iterator[dict[str, Any]]:
     """Milliseconds of each tick, by state: steady, with first callers of many services in every tick, and busy."""
+    from benchmarks.planner import sampled
     from console import garbage
     from workers.app import make as make_app
     from workers.control.loop import Loop
 
     loop = Loop(None)
     loop.app = make_app("bench", "bench", "bench:")
-    found = {}
     garbage.settle()  # as the worker does
     for state, held, busy in (("steady", 0, False), ("storm of wishes", STORM, False), ("every figure moves", 0, True)):
         farm = Farm(held, busy)
         with loop.app.producer_pool.acquire(block=True) as producer:
-            times = [tick(loop, farm, producer) for _ in range(WARM_UP + rounds)][WARM_UP:]
-        found[state] = {"cpu": [cpu for cpu, _ in times], "wall": [wall for _, wall in times]}
-    return found
+            for _ in range(WARM_UP):
+                tick(loop, farm, producer)
+            ticks = sampled(partial(tick, loop, farm, producer), most, seconds)
+        yield {"state": state, "ticks": ticks}
 
 
 class Farm:
