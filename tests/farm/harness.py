@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -167,6 +168,18 @@ class Farm:
     def rows(self, query: str, *arguments: Any) -> list[tuple[Any, ...]]:
         with sqlite3.connect(f"file:{self.home / 'gongka.sqlite3'}?mode=ro", uri=True, timeout=20) as connection:
             return connection.execute(query, arguments).fetchall()
+
+    def writable(self, within_s: float) -> bool:
+        """Whether the file's one lock for writing can be had."""
+        with contextlib.closing(
+            sqlite3.connect(self.home / "gongka.sqlite3", timeout=within_s, isolation_level=None)
+        ) as connection:
+            try:
+                connection.execute("begin immediate")
+            except sqlite3.OperationalError:
+                return False
+            connection.rollback()
+            return True
 
     @property
     def env(self) -> dict[str, str]:

@@ -13,6 +13,7 @@ import psutil
 import pytest
 import redis
 
+from tests.farm.cold import cold
 from tests.farm.corner import Corner
 from tests.farm.harness import ROOT, Farm, wait_for
 from tests.farm.proxy import Proxy
@@ -105,15 +106,12 @@ def test_two_planners_at_once_make_no_double_start(
     assert leader.pid != second_control.pid
     wait_for("the second is up", lambda: second_control.poll() is None and threads(second_control.pid) > 2, 90)
     token = lease(farm)
-    for _ in range(5):  # frozen inside its transaction it holds SQLite's one lock, and nobody can lead: not this time
-        leader.suspend()
-        try:
-            held = [Caller(farm, name, max_tokens=5) for name in ("schedule-notes", "inspection-report")]
-            if led(farm, token, 12.0):
-                break
-        finally:
-            leader.resume()
-    assert lease(farm) > token
+    freeze(farm, leader)
+    try:
+        held = [Caller(farm, cold(farm, "process-helper"), max_tokens=5) for _ in range(2)]
+        wait_for("the other leads", lambda: lease(farm) > token, 60)
+    finally:
+        leader.resume()
     assert all(caller.join().whole for caller in held)
     farm.converge(60)
     fences = [fence for (fence,) in farm.rows("select fence from journal_decision order by id")]
@@ -127,12 +125,16 @@ def test_two_planners_at_once_make_no_double_start(
     assert psutil.pid_exists(leader.pid)
 
 
-def led(farm: Farm, token: int, within_s: float) -> bool:
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        if lease(farm) > token:
-            return True
-        time.sleep(0.1)
+def freeze(farm: Farm, leader: psutil.Process) -> None:
+    """Stop it where it stands, but not inside its transaction: there it holds SQLite's one lock, and nobody leads."""
+    wait_for("frozen outside its transaction", lambda: suspended(farm, leader), 60, 0.07)
+
+
+def suspended(farm: Farm, leader: psutil.Process) -> bool:
+    leader.suspend()
+    if farm.writable(within_s=1.0):
+        return True
+    leader.resume()
     return False
 
 
