@@ -36,7 +36,7 @@ BUTTONS = {
     "policy-review", "policy-save", "policy-roll-back", "policy-withdraw", "repack-search", "repack-cancel",
     "repack-approve", "repack-move-approve", "repack-move-skip", "price-approve",
     "request-decision", "request-act", "request-end", "request-again", "request-key", "api-request-decision",
-    "request-absences", "services-import-write", "member-import-save", "tenant-import-save",
+    "request-absences", "service-read", "services-import-write", "member-import-save", "tenant-import-save",
 }  # fmt: skip
 FILES = {"audit-csv", "audit-xlsx", "services-export"}  # up to 100,000 lines: long, and expected to be
 LEFT_OUT = frozenset({"logout", "language", "healthz"} | BUTTONS | FILES)
@@ -159,6 +159,7 @@ def _objects() -> Callable[[str, str], Any]:
         "quota-end": quota.pk,
     }
     by_prefix: dict[str, Any] = {
+        "model": replica.service.model_id,
         "board": Card.objects.get(uuid=replica.cards[0]).pk,
         "story": Decision.objects.filter(service__tenant=own)[0].pk,
         "host": Host.objects.get(pk=replica.host_id).pk,

@@ -15,6 +15,7 @@ from console.costs import views as costs
 from console.hosts import views as hosts
 from console.journal import timeline
 from console.journal import views as journal
+from console.model_pages import views as models
 from console.people import applications, imports, keys, members, tenants
 from console.policy_pages import views as policies
 from console.quotas import views as quotas
@@ -47,6 +48,7 @@ urlpatterns = [
     path("services/bulk", batch.bulk, name="services-bulk"),
     path("services/new", wizard.draft, name="service-new"),
     path("services/new/claim", wizard.claim, name="service-claim"),
+    path("services/new/read", wizard.read, name="service-read"),
     path("services/new/answer", wizard.answer, name="service-answer"),
     path("services/new/register", wizard.register, name="service-register"),
     path("services/<slug:name>", services.service, name="service"),
@@ -60,6 +62,10 @@ urlpatterns = [
     path("services/<slug:name>/whitelist", asking.whitelist, name="service-whitelist"),
     path("services/<slug:name>/whitelist/end", keeps.end, name="service-whitelist-end"),
     path("services/<slug:name>/replicas/<int:pk>/<slug:act>", orders.replica, name="service-replica"),
+    path("models/", models.models, name="models"),
+    path("models/<int:pk>", models.model, name="model"),
+    path("models/<int:pk>/edit", models.edit, name="model-edit"),
+    path("models/<int:pk>/read", models.read, name="model-read"),
     path("decisions/", journal.decisions, name="decisions"),
     path("advice/", advice.page, name="advice"),
     path("advice/badge", advice.badge, name="advice-badge"),

@@ -252,6 +252,7 @@ def _model(plan: Plan) -> Any:
             "weights_mib": facts["weights_mib"][plan.dtype],
             "kv_bytes_per_token": facts["kv_bytes_per_token"],
             "max_context": facts["max_context"],
+            "origins": dict.fromkeys(("weights_mib", "kv_bytes_per_token", "max_context"), "catalogue"),
         },
     )
     return model

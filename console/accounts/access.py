@@ -52,6 +52,8 @@ class Act(StrEnum):
     DRAFT_SERVICE = "draft_service"
     REGISTER_SERVICE = "register_service"
     EDIT_SERVICE = "edit_service"
+    SEE_MODELS = "see_models"
+    EDIT_MODELS = "edit_models"
     SEE_REQUESTS = "see_requests"
     FILE_REQUESTS = "file_requests"
     DECIDE_REQUESTS = "decide_requests"
@@ -97,6 +99,8 @@ MAY: dict[Act, frozenset[Role]] = {
     Act.DRAFT_SERVICE: frozenset({Role.OPERATOR, Role.APPROVER, Role.TENANT_ADMIN, Role.TENANT_MEMBER}),
     Act.REGISTER_SERVICE: frozenset({Role.OPERATOR}),
     Act.EDIT_SERVICE: frozenset({Role.OPERATOR, Role.TENANT_ADMIN}),
+    Act.SEE_MODELS: STAFF,
+    Act.EDIT_MODELS: frozenset({Role.OPERATOR}),
     Act.SEE_REQUESTS: ANYBODY,
     Act.FILE_REQUESTS: frozenset({Role.OPERATOR, Role.TENANT_ADMIN, Role.TENANT_MEMBER}),
     Act.DECIDE_REQUESTS: frozenset({Role.APPROVER}),

@@ -21,6 +21,7 @@ ONLY_ANSWER = frozenset(
     {
         "service-claim",
         "service-answer",
+        "service-read",
         "service-edit-answer",
         "policy-review",
         "policy-roll-back",

@@ -11,6 +11,7 @@ from typing import Any
 from django.db.models import Model
 
 from console.accounts.models import Absence, ApiKey, Application, Tenant, User
+from console.catalog.models import Model as CatalogModel
 from console.catalog.models import Replica, Service
 from console.fleet.models import Card, ForeignUse, Host, Pool, Quota
 from console.jobs.models import Job
@@ -34,6 +35,7 @@ SUBJECTS: dict[str, tuple[type[Model], str]] = {
     "host-foreign-end": (ForeignUse, "use"),
     "key": (ApiKey, "pk"),
     "member": (User, "pk"),
+    "model": (CatalogModel, "pk"),
     "policy": (PolicyVersion, "pk"),
     "pool": (Pool, "pk"),
     "price": (Price, "pk"),

@@ -39,6 +39,8 @@ ACTS: dict[str, Any] = {
     "service-replica": _("操作实例"),
     "service-whitelist": _("申请保留"),
     "service-whitelist-end": _("结束保留"),
+    "model-edit": _("改模型"),
+    "model-read": _("读取权重"),
     "request-new": _("提申请"),
     "request-again": _("改后再提"),
     "request-decision": _("审批申请"),

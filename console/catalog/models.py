@@ -18,6 +18,14 @@ def choices(enum: type) -> list[tuple[str, str]]:
     return [(str(member), str(member)) for member in enum]  # type: ignore[attr-defined]
 
 
+class Origin(models.TextChoices):
+    """Where a number of a model came from."""
+
+    READ = "read", _("读自权重")
+    CATALOGUE = "catalogue", _("随附目录")
+    HAND = "hand", _("人填的")
+
+
 class Model(models.Model):
     """A catalogue entry: shape and location of weights."""
 
@@ -32,6 +40,13 @@ class Model(models.Model):
     shards = models.PositiveSmallIntegerField(
         default=1, help_text="files of its weights: read side by side where local"
     )
+    shape = models.JSONField(default=dict, blank=True, help_text="layers, heads, precision, as its files say")
+    origins = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text="field: Origin of its number; not there: nobody wrote it down",
+    )
+    read_at = models.DateTimeField(null=True, blank=True, help_text="when its files were last read")
 
     def __str__(self) -> str:
         return self.name

@@ -98,7 +98,7 @@ def key_new(request: HttpRequest) -> HttpResponse:
             "get": True,
         }
         return render(request, "people/form.html", context)
-    form = KeyForm(tenant, request.POST or None)
+    form = KeyForm(tenant, request.POST or None, initial={"services": request.GET.getlist("services")})
     if request.method == "POST" and form.is_valid() and not _allowed(form, user):
         form.add_error("services", _("能调用全部业务的密钥要审批：选定业务，或在“申请”里提“大范围密钥”。"))
     elif request.method == "POST" and form.is_valid():

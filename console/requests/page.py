@@ -16,7 +16,7 @@ from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 
 from console import state
-from console.accounts.access import Act, allowed, own
+from console.accounts.access import Act, allowed, may, own
 from console.accounts.models import User
 from console.catalog.models import Service
 from console.requests import acts
@@ -73,6 +73,8 @@ def facts(row: Request, user: User) -> dict[str, Any]:
         "may_change": row.state == State.RETURNED and row.asked_by_id == user.pk,
         "may_remind": row.state == State.OPEN and acts.may_withdraw(row, user),
         "may_collect": may_collect(row, user),
+        "service": own(Service.objects.filter(pk=row.service_id or 0), user).first(),
+        "may_key": kind.key == "service" and row.state == State.IN_FORCE and may(user, Act.EDIT_KEYS),
         "may_end": kind.takes_back and acts.may_take_back(row, user),
         "hand_to": list(deciders_of(row).exclude(pk=user.pk)) if waits and not why else [],
     }

@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 from console.accounts.models import Tenant, User
 from console.catalog.models import Model, Service
 from console.journal.models import Change
+from console.model_pages.numbers import by_hand
 from console.services.described import FACTS, FIXED, Typed, Unreadable, described, described_model, same
 from console.services.draft import NAME, NAME_FORM, RESERVED
 from console.services.edit import LABELS, EditForm, Overtaken, digest, save, values
@@ -200,12 +201,15 @@ def write(batch: Batch, person: User) -> int:
 
 
 def _write_model(line: Line) -> None:
+    typed = [name for name, _before, _after in line.changes]
     if line.new:
+        line.form.instance.origins = by_hand(line.form.instance, typed)
         line.form.save()
         return
     was = {name: before for name, before, _after in line.changes}
     becomes = {name: after for name, _before, after in line.changes}
-    if Model.objects.filter(slug=line.name, **was).update(**becomes) != 1:
+    origins = by_hand(line.form.instance, typed)
+    if Model.objects.filter(slug=line.name, **was).update(**becomes, origins=origins) != 1:
         raise Overtaken
 
 

@@ -19,7 +19,8 @@ from console.catalog.models import Service
 from console.filters import PROFILES, TIERS
 from console.fleet.models import Card, Pool
 from console.forms import Checks, Styled
-from console.services.shapes import OTHER, Shape, card_class, choices, model_row, shape
+from console.model_pages.forms import clean_path
+from console.services.shapes import OTHER, Shape, card_class, choices, described_otherwise, model_row, shape
 from scheduler.policy import Policy
 from scheduler.world import Claim, Profile, Tier
 from scheduler.world import Service as CoreService
@@ -64,11 +65,12 @@ class DraftForm(Styled, forms.Form):
     )
     kv_bytes = forms.IntegerField(
         label=gettext_lazy("每个 token 的 KV 字节数"),
-        min_value=1,
+        min_value=0,
         max_value=MOST,
         required=False,
         help_text=gettext_lazy("只在选“其他模型”时填"),
     )
+    read = forms.CharField(max_length=4000, required=False, widget=forms.HiddenInput)
     name = forms.CharField(
         label=gettext_lazy("名称"),
         max_length=50,
@@ -188,8 +190,9 @@ class DraftForm(Styled, forms.Form):
         data = super().clean() or {}
         if data.get("model") == OTHER:
             for field in ("weights_path", "kv_bytes"):
-                if not data.get(field):
+                if data.get(field) in (None, "") and field not in self.errors:
                     self.add_error(field, _("选“其他模型”时要填。"))
+            self._check_other(data.get("weights_path") or "", data.get("kv_bytes"))
         if (data.get("min_replicas") or 0) > (data.get("max_replicas") or 64):
             self.add_error("max_replicas", _("不能少于最少实例。"))
         known = self.shape()
@@ -202,10 +205,22 @@ class DraftForm(Styled, forms.Form):
         check_audience(self, data)
         return data
 
+    def clean_weights_path(self) -> str:
+        path: str = self.cleaned_data["weights_path"]
+        return clean_path(path) if path else path
+
+    def _check_other(self, path: str, kv_bytes: int | None) -> None:
+        """One folder of weights is one model: another number for it is a mistake of one of the two."""
+        known = described_otherwise(path, kv_bytes) if path and kv_bytes is not None else None
+        if known is not None:
+            said = _("这个路径已经是模型 %(name)s，每个 token 的 KV 记着 %(n)s 字节。从列表里选它。")
+            self.add_error("kv_bytes", said % {"name": known.name, "n": f"{known.kv_bytes_per_token:,}"})
+
     def shape(self) -> Shape | None:
         """Of the chosen model; None for one that the catalogue does not know and nobody described yet."""
         data = getattr(self, "cleaned_data", {})
-        return shape(str(data.get("model", "")), data.get("weights_path") or "", data.get("kv_bytes"))
+        given = str(data.get("model", "")), data.get("weights_path") or "", data.get("kv_bytes")
+        return shape(*given, data.get("read") or "")
 
     def answerable(self) -> bool:
         """Can the planner be asked? It needs sizes and rules, not what the thing is called."""
@@ -230,9 +245,12 @@ class DraftForm(Styled, forms.Form):
             tokens, length = self.cleaned_data.get("tokens") or 0, self.cleaned_data.get("max_model_len") or 0
             needed = max(tokens * (self.cleaned_data.get("concurrency") or 1), length)
             data["kv_cap"] = str(from_mib(math.ceil(needed * known.kv_bytes / MIB / self.per_replica), unit))
-        filled = DraftForm(self.person, data)
-        filled._errors = ErrorDict()  # type: ignore[attr-defined]  # nobody has handed it in yet: an empty field is no mistake
-        return filled
+        return DraftForm(self.person, data).unjudged()
+
+    def unjudged(self) -> DraftForm:
+        """Nobody has handed it in yet: an empty field is no mistake."""
+        self._errors = ErrorDict()
+        return self
 
     @property
     def per_replica(self) -> int:

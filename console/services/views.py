@@ -44,6 +44,7 @@ def services(request: HttpRequest) -> HttpResponse:
         "hits": hits(own(Service.objects.all(), person(request))),
         "table": table(found).of(request, found),
         "may_draft": may(request.user, Act.DRAFT_SERVICE),
+        "may_see_models": may(request.user, Act.SEE_MODELS),
         "may_register": may(request.user, Act.REGISTER_SERVICE),
     }
     return render(request, "catalog/services.html", context)

@@ -15,8 +15,12 @@ from console import state
 from console.accounts.access import Act as May
 from console.accounts.access import allowed, may, own
 from console.catalog.models import Service
+from console.catalog.weights.problem import Unreadable
+from console.model_pages import numbers
+from console.model_pages.words import UNKNOWN, parts, problem
 from console.services import buttons, fit, tell
 from console.services.draft import DraftForm, save
+from console.services.shapes import OTHER, sealed
 from console.services.views import person
 from console.wire import read_gateways
 from scheduler.world import Act
@@ -49,6 +53,26 @@ def claim(request: HttpRequest) -> HttpResponse:
     form = _form(request)
     response = render(request, "catalog/_draft_claim.html", {"form": form.suggested()})
     response.headers["HX-Trigger-After-Swap"] = "claim-filled"
+    return response
+
+
+@allowed(May.REGISTER_SERVICE)
+def read(request: HttpRequest) -> HttpResponse:
+    """What the files at the typed path say: the KV of a token, and, signed, all else. Then the claim is filled in."""
+    form, path = _form(request), request.POST.get("weights_path", "").strip()
+    context: dict[str, object] = {"form": form, "may_register": True}
+    try:
+        found = numbers.of_files(path)
+    except Unreadable as why:
+        return render(request, "catalog/_read.html", context | {"why": problem(why)})
+    data = request.POST.copy()
+    data["model"], data["read"] = OTHER, sealed(path, found)
+    if "kv_bytes_per_token" in found.numbers:
+        data["kv_bytes"] = str(found.numbers["kv_bytes_per_token"])
+    context |= {"form": DraftForm(person(request), data).unjudged(), "found": found, "parts": parts(found.shape)}
+    context["unknown"] = UNKNOWN[found.unknown] if found.unknown is not None else ""
+    response = render(request, "catalog/_read.html", context)
+    response.headers["HX-Trigger-After-Swap"] = "weights-read"
     return response
 
 

@@ -15,7 +15,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
 from console.accounts.models import Absence, ApiKey, Application, Tenant, User
-from console.catalog.models import Replica, Service
+from console.catalog.models import Model, Replica, Service
 from console.fleet.models import Card, ForeignUse, Host, Pool, Quota
 from console.jobs.models import Job
 from console.journal.models import Advice, Decision, Notice
@@ -106,6 +106,10 @@ def key(slug: str) -> Arguments:
 def copy(service: str) -> Arguments:
     """One replica of the service, and what a button asks of it."""
     return lambda: {"name": service, "pk": Replica.objects.filter(service__name=service).first().pk, "act": "stop"}
+
+
+def a_model() -> dict[str, object]:
+    return {"pk": Model.objects.get(slug="qwen3-8b-bf16").pk}
 
 
 def decision(service: str) -> Arguments:
@@ -274,6 +278,7 @@ ADDRESSES: dict[str, Address] = {
     "service-new": Address(),
     "service-claim": Address(),
     "service-answer": Address(),
+    "service-read": Address(post=True),
     "service-register": Address(),
     "service": service(),
     "service-now": service(),
@@ -286,6 +291,10 @@ ADDRESSES: dict[str, Address] = {
     "service-whitelist": service(),
     "service-whitelist-end": service(),
     "service-replica": Address(copy(SERVICES[MINE]), copy(SERVICES[FOREIGN])),
+    "models": Address(),
+    "model": Address(a_model),
+    "model-edit": Address(a_model),
+    "model-read": Address(a_model),
     "decisions": Address(),
     "advice": Address(),
     "advice-badge": Address(),

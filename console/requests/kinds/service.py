@@ -18,6 +18,7 @@ from console.requests.kind import Filed, Kind, Stale
 from console.requests.models import Request
 from console.services import fit
 from console.services.draft import DraftForm, save
+from console.services.shapes import shape
 from scheduler.world import Service as CoreService
 
 HELD = "draft"
@@ -112,8 +113,12 @@ class NewService(Kind):
 
 
 def _shown(form: ServiceForm, name: str) -> str:
-    """What was chosen, in its own words."""
+    """What was chosen, in its own words; once it is registered its name is taken, and its model is no new one."""
     value, field = form.cleaned_data.get(name), form.fields[name]
+    if value is None and form.given is not None:
+        value = form.given.get(name) or None
+        if name == "model" and value is not None and (known := shape(value)) is not None:
+            return known.name
     known = {str(key): str(label) for key, label in getattr(field, "choices", ())}
     return known.get(str(value), "—" if value is None else str(value))
 
