@@ -117,8 +117,8 @@ def _shown(form: ServiceForm, name: str) -> str:
     value, field = form.cleaned_data.get(name), form.fields[name]
     if value is None and form.given is not None:
         value = form.given.get(name) or None
-        if name == "model" and value is not None and (known := shape(value)) is not None:
-            return known.name
+        if name == "model" and value is not None and (model := shape(value)) is not None:
+            return model.name
     known = {str(key): str(label) for key, label in getattr(field, "choices", ())}
     return known.get(str(value), "—" if value is None else str(value))
 
