@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from types import MappingProxyType
@@ -54,11 +54,13 @@ class Draft:
     rests: dict[int, tuple[Replica, tuple[float, float]]] = field(default_factory=dict)  # see `turns.rest_s`
     _orders: dict[str, list[Order]] = field(default_factory=lambda: defaultdict(list))
     _by_card: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    _there: dict[str, list[Replica]] = field(default_factory=dict)  # by card, once asked for: see `on_card`
     _by_host: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     _tables: dict[Any, Table[Any]] = field(default_factory=dict)  # by who answers: see `table`
     _of_books: dict[Any, Table[Any]] = field(default_factory=dict)
     _by_service: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     _swaps: dict[str, list[Swap]] = field(default_factory=lambda: defaultdict(list))
+    altered: set[str] = field(default_factory=set)  # cards on which this plan decided or promised anything
     facts: dict[Any, Any] = field(default_factory=dict)  # what no plan changes, once worked out: see `fact`
     changes: list[str] = field(default_factory=list)  # cards about which answers ceased to hold, in turn
     rankings: dict[Any, Any] = field(default_factory=dict)  # by the number they go by: see `ranking`
@@ -85,6 +87,10 @@ class Draft:
 
     def _put(self, replica: Replica) -> None:
         """A change: all that was worked out and may depend on it is forgotten."""
+        before = self.replicas.get(replica.id)
+        for card in (*(before.cards if before else ()), *replica.cards):
+            self._there.pop(card, None)
+            self.altered.add(card)
         self._sit(replica)
         for card in replica.cards:
             self._changed(card)
@@ -93,6 +99,7 @@ class Draft:
         self._forget(self._seats[replica.service])
 
     def _changed(self, card: str) -> None:
+        self.altered.add(card)
         for table in self._of_books.values():
             table.pop(card, None)
         self._forget((card,))
@@ -110,8 +117,12 @@ class Draft:
         """All that are in one of these phases now."""
         return sorted([r for r in self.replicas.values() if r.phase in phases], key=BY_ID)
 
-    def on_card(self, card: str) -> list[Replica]:
-        return self._those(self._by_card[card])
+    def on_card(self, card: str) -> Sequence[Replica]:
+        """By id, stopped ones left out."""
+        found = self._there.get(card)
+        if found is None:
+            found = self._there[card] = self._those(self._by_card[card])
+        return found
 
     def of_service(self, service: str) -> list[Replica]:
         """Its copies by id, stopped ones left out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from scheduler.memory import Book, book_of, with_seats
@@ -13,14 +14,15 @@ if TYPE_CHECKING:
 
 def book_on(draft: Draft, card: str) -> Book:
     """What others took is known only against what the host saw: decisions of this very plan hold nothing yet."""
-    there, known, promised = draft.on_card(card), draft.world.replicas, draft.promised.get(card)
+    there = draft.on_card(card)
+    if card not in draft.altered:
+        return _seen(draft, card, there)  # nothing was decided here yet: so it is on nearly all cards
+    known, promised = draft.world.replicas, draft.promised.get(card)
     before = [known[r.id] for r in there if r.id in known]
-    if promised or there != before:
-        return with_seats(_seen(draft, card, before), [*there, *(promised or {}).values()], draft.services)
-    return _seen(draft, card, before)  # nothing was decided here yet: so it is on nearly all cards
+    return with_seats(_seen(draft, card, before), [*there, *(promised or {}).values()], draft.services)
 
 
-def _seen(draft: Draft, card: str, before: list[Replica]) -> Book:
+def _seen(draft: Draft, card: str, before: Sequence[Replica]) -> Book:
     """With those that are still there, as they were when the plan began."""
     kept = draft.fact(_nothing_seen)
     if card not in kept or len(kept[card].seats) != len(before):

@@ -11,7 +11,7 @@ from scheduler.cost import apportioned
 from scheduler.draft import Draft
 from scheduler.memory import buffer_mib, held_mib, reserved_mib
 from scheduler.policy import Policy
-from scheduler.victims import Candidate, candidates
+from scheduler.victims import Candidate, candidates, in_order
 from scheduler.world import Replica, World
 
 
@@ -97,7 +97,7 @@ def first_to_go(draft: Draft, tenant: str, pool: str) -> tuple[list[Replica], in
     owing = there[tenant].lent_mib if tenant in there else 0
     left = {name: share.borrowed_mib for name, share in there.items()}
     going: dict[int, Replica] = {}
-    for candidate in sorted(_candidates(draft, pool), key=lambda c: c.order):
+    for candidate in sorted(_candidates(draft, pool), key=in_order):
         replica, service = candidate.replica, draft.services[candidate.replica.service]
         if owing > 0 and left.get(service.tenant, 0) > 0 and replica.id not in going:
             held = held_mib(replica, service, draft.policy) * len(replica.cards)

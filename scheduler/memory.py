@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from scheduler.decision import Code, Numbers, Refusal
+from scheduler.once import cached_property
 from scheduler.policy import Policy
 from scheduler.seats import Seat as Seat
 from scheduler.seats import Taken as Taken
@@ -49,6 +49,11 @@ class Book:
     @property
     def awake(self) -> int:
         return self.taken.awake
+
+    @cached_property
+    def held(self) -> dict[int, int]:
+        """MiB that each replica here holds, by id."""
+        return {replica.id: held_mib(replica, service, self.policy) for replica, service in self.seats}
 
     @cached_property
     def squeezed(self) -> bool:

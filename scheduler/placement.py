@@ -16,7 +16,7 @@ from scheduler.memory import Book, start_grant
 from scheduler.n_minus_1 import homeless_share
 from scheduler.policy import Policy
 from scheduler.ranking import ranking
-from scheduler.scores import Offer, weigh
+from scheduler.scores import NAMES, Offer, weigh
 from scheduler.sieve import Sieve
 from scheduler.sums import Start, Sums, room_now, start_of, sums_on
 from scheduler.turns import free, waits_for
@@ -101,7 +101,7 @@ def openings(draft: Draft, service: Service, *, now: bool = False) -> Openings:
 
 def _offer(start: Start, service: Service, book: Book, card: Card, sums: Mapping[str, Sums]) -> Offer:
     """Of a card whose numbers say that it fits. What lowfreq ones are granted may depend on who else is there."""
-    if service.profile is not Profile.LOWFREQ:
+    if service.profile is not Profile.LOWFREQ or not book.squeezed:
         return Offer(card, book, start.grant_mib(sums[card.id]))
     grant = start_grant(book, service)
     assert not isinstance(grant, Refusal)
@@ -134,24 +134,24 @@ def _closest(draft: Draft, service: Service, sieve: Sieve) -> Card | None:
 
 def best(draft: Draft, service: Service, offers: list[Offer]) -> Placement:
     """The best of the cards that fit; ties go to the first id, so that a plan is reproducible."""
-    scores = weigh(draft, service, offers)
-    offer = _best(draft, service, offers, scores)
+    offer, scores = _best(draft, service, offers, weigh(draft, service, offers))
     numbers: Numbers = {"cards_that_fit": len(offers)}
-    numbers |= {f"score_{name}": round(value, 3) for name, value in scores[offer.card.id].items()}
+    numbers |= {f"score_{name}": round(value, 3) for name, value in zip((*NAMES, "n1"), scores, strict=True)}
     return Placement((offer.card.id,), offer.kv_granted_mib, numbers)
 
 
-def _best(draft: Draft, service: Service, offers: list[Offer], scores: dict[str, dict[str, float]]) -> Offer:
-    """N-1 can only lower a score: asked from the top, until nobody below can still be best."""
-    order = sorted([(-sum(scores[o.card.id].values()), o.card.id, i) for i, o in enumerate(offers)])
-    found, least = offers[order[0][2]], (float("inf"), "")
+def _best(
+    draft: Draft, service: Service, offers: list[Offer], scores: list[tuple[float, ...]]
+) -> tuple[Offer, tuple[float, ...]]:
+    """With its scores. N-1 can only lower one: asked from the top, until nobody below can still be best."""
+    order = sorted([(-sum(scores[i]), o.card.id, i) for i, o in enumerate(offers)])
+    found, least = (offers[order[0][2]], scores[order[0][2]]), (inf, "")
     for cost, card, i in order:
         if least <= (cost, card):
             break
-        of = scores[card]
-        of["n1"] = -draft.policy.score_n1 * homeless_share(draft, service, offers[i])
-        if (mine := (-sum(of.values()), card)) < least:
-            found, least = offers[i], mine
+        of = (*scores[i], -draft.policy.score_n1 * homeless_share(draft, service, offers[i]))
+        if (mine := (-sum(of), card)) < least:
+            found, least = (offers[i], of), mine
     return found
 
 
@@ -187,8 +187,8 @@ def choose(
 def _choose_team(draft: Draft, service: Service, fitting: list[Verdict], patient: bool) -> Placement | Refusal | None:
     """The same for a copy over several cards: all of them or none."""
     offers = [v.offer for v in fitting if v.offer is not None]
-    weighed = weigh(draft, service, offers) if offers else {}
-    found = teams(draft, service, offers, {card: sum(of.values()) for card, of in weighed.items()})
+    weighed = zip(offers, weigh(draft, service, offers), strict=True) if offers else ()
+    found = teams(draft, service, offers, {offer.card.id: sum(of) for offer, of in weighed})
     if not found:
         return None
     turns = {team.cards: turn_of(draft, team) for team in found}

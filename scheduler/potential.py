@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from scheduler.draft import Draft
 from scheduler.lifecycle import goes_by
-from scheduler.memory import held_mib
 from scheduler.sleep import may_sleep
 from scheduler.sums import Sums, part_asleep, part_of, sums_of
 from scheduler.victims import Candidate, Kind, candidates
@@ -21,8 +21,7 @@ Cost = tuple[int, int, int, float]
 FREE: Cost = (0, 0, 0, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Potential:
+class Potential(NamedTuple):
     """The most room there can be, all stopped, in MiB.
 
     When those who leave anyway and soon are gone, then also the sleepers and unwanted loads, then also the idle that
@@ -59,7 +58,7 @@ UNKNOWN = Potential((), NO_MIB, NO_MIB, NO_MIB, NO_MIB, NO_MIB, FREE, FREE, 0.0)
 class Parts:
     """A card's `sums` once all that is being released is back, and what leaves them when a replica goes.
 
-    `stopped`: for good; `asleep`: to sleep where it may.
+    `stopped`: for good; `asleep`: to sleep where it may; one and the same where nobody may.
     """
 
     releasing: bool
@@ -90,42 +89,45 @@ def _parts(draft: Draft, card: str) -> Parts | None:
     stopped = {s.replica.id: part_of(s, draft.policy) for s in book.seats}
     sleepy = {r.id for r in draft.on_card(card) if falls_asleep(draft, r)}
     asleep = {s.replica.id: part_asleep(s, draft.policy) for s in book.seats if s.replica.id in sleepy}
-    return Parts(bool(book.releasing_mib), sums, stopped, stopped | asleep)
+    return Parts(bool(book.releasing_mib), sums, stopped, stopped | asleep if asleep else stopped)
 
 
 def _potential(draft: Draft, card: str) -> Potential:
     book = draft.book(card)
     if book.room_mib is None:
         return UNKNOWN
-    held = {s.replica.id: held_mib(s.replica, s.service, draft.policy) for s in book.seats}
-    leaving = _leaving(draft, draft.on_card(card))
+    leaving, held, now = _leaving(draft, draft.on_card(card)), book.held, draft.now
     gone = {r.id for r in leaving}
-    others = [c for c in candidates(draft, card) if c.replica.id not in gone]
-    now = [c for c in others if c.stays_until <= draft.now]
-    idle = [c for c in now if c.kind is Kind.IDLE]
-    in_use = [c for c in now if c.kind is Kind.IN_USE]
-    left_mib = book.room_mib + book.releasing_mib + sum(held[i] for i in gone)
-    idle_mib, in_use_mib = _held(idle, held), _held(in_use, held)
-    now_mib = left_mib + _held(now, held)
+    left_mib = book.room_mib + book.releasing_mib + sum([held[i] for i in gone])
+    others = [c for c in candidates(draft, card) if c.replica.id not in gone] if gone else candidates(draft, card)
+    mib, idle, in_use, later = dict.fromkeys(Kind, 0), [], [], []
+    for c in others:
+        if c.stays_until > now:
+            later.append(c)
+            continue
+        mib[c.kind] += c.held_mib
+        if c.kind is Kind.IDLE:
+            idle.append(c)
+        elif c.kind is Kind.IN_USE:
+            in_use.append(c)
+    cheap_mib = left_mib + mib[Kind.SLEEPER] + mib[Kind.UNWANTED_LOAD]
+    idle_mib = cheap_mib + mib[Kind.IDLE]
+    now_mib = idle_mib + mib[Kind.IN_USE]
     return Potential(
-        leaving=leaving,
-        left_mib=left_mib,
-        cheap_mib=now_mib - idle_mib - in_use_mib,
-        idle_mib=now_mib - in_use_mib,
-        now_mib=now_mib,
-        ever_mib=left_mib + _held(others, held),
-        idle_cost=(0, 1, _lowest(idle), min((c.used_at for c in idle), default=0.0)),
-        in_use_cost=(1, 0, _lowest(in_use), min((c.used_at for c in (*idle, *in_use)), default=0.0)),
-        first_at=min((c.stays_until for c in others if c.stays_until > draft.now), default=draft.now),
+        leaving,
+        left_mib,
+        cheap_mib,
+        idle_mib,
+        now_mib,
+        now_mib + sum([c.held_mib for c in later]),
+        (0, 1, _lowest(idle), min([c.used_at for c in idle], default=0.0)),
+        (1, 0, _lowest(in_use), min([c.used_at for c in (*idle, *in_use)], default=0.0)),
+        min([c.stays_until for c in later], default=now),
     )
 
 
-def _held(those: Iterable[Candidate], held: Mapping[int, int]) -> int:
-    return sum(held[c.replica.id] for c in those)
-
-
 def _lowest(those: Iterable[Candidate]) -> int:
-    return min((c.priority for c in those), default=0)
+    return min([c.priority for c in those], default=0)
 
 
 def falls_asleep(draft: Draft, replica: Replica) -> bool:
@@ -138,4 +140,4 @@ def falls_asleep(draft: Draft, replica: Replica) -> bool:
 def _leaving(draft: Draft, on: Iterable[Replica]) -> tuple[Replica, ...]:
     """Those on the card who go anyway, and soon."""
     soon = draft.now + draft.policy.grace_room_s
-    return tuple(r for r in on if goes_by(r, soon))
+    return tuple([r for r in on if goes_by(r, soon)])

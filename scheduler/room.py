@@ -130,16 +130,20 @@ def _then(draft: Draft, room: Room) -> Book:
 
 def _room(draft: Draft, ask: Ask, on: Card, takes: Start | Wake, may_take: bool, *, resting: bool) -> Room | None:
     """The way to room on one card with as few as are needed; None when there is none."""
-    parts, leaving = parts_of(draft, on.id), potential_of(draft, on.id).leaving
+    there = potential_of(draft, on.id)
+    leaving, lacks_mib = there.leaving, takes.least_mib - there.left_mib
+    able = victims(draft, on.id, ask.service, lacks_mib) if may_take else []
+    if lacks_mib > 0 and not able:
+        return None
+    parts = parts_of(draft, on.id)
     if parts is None:
         return None
     gone = {r.id for r in leaving}
-    able = victims(draft, on.id, ask.service) if may_take else []
     others = [v for v in able if (resting or v.rest_s <= 0) and v.replica.id not in gone]
     if ask.gentle:
         others = [v for v in others if v.kind is not Kind.IN_USE]
     anyway = bool(leaving) or parts.releasing
-    for sleep in (True, False):
+    for sleep in (True,) if parts.asleep is parts.stopped else (True, False):
         part = parts.asleep if sleep else parts.stopped
         sums = parts.sums.without(part[r.id] for r in leaving)
         if anyway and takes.fits(sums):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import NamedTuple
 
 from scheduler.draft import Draft
-from scheduler.fragmentation import Mixes, kind_of
+from scheduler.fragmentation import Mix, kind_of
 from scheduler.memory import HUNDRED, Book
 from scheduler.pools import ELASTIC
 from scheduler.world import Card, Phase, Profile, Replica, Service
@@ -29,8 +30,10 @@ class Field:
     fastest_mib_s: int
     with_copies: frozenset[str]  # ready ones, or soon
     with_weights: frozenset[str]  # in memory: a copy sleeps, or was read, there
-    mixes: Mixes
-    peaks: Mapping[str, list[Profile]]  # of the services on each card
+    unusable: Mapping[str, tuple[Mix, float]]  # the mix expected on each card, and MiB of its room now useless to it
+    fixed_mib: int  # of the newcomer
+    own: Profile  # when the newcomer's calls come
+    gains: Mapping[str, Mapping[Profile, float]]  # on each card, by when a newcomer's calls come
 
 
 Score = Callable[[Draft, Service, Offer, Field], float]
@@ -44,23 +47,28 @@ def fragmentation(draft: Draft, service: Service, offer: Offer, field: Field) ->
 
     Positive where it takes what was stranded before.
     """
-    card, book = offer.card, offer.book
-    mix, room = field.mixes[kind_of(card)], book.room_mib or 0
-    left = room - service.claim.fixed_mib - offer.kv_granted_mib
+    card, book, granted = offer
+    mix, before = field.unusable[card.id]
+    left = (book.room_mib or 0) - field.fixed_mib - granted
     full = book.taken.awake + 1 >= draft.policy.max_replicas_per_card
-    after = left if full else left * mix.unfit_share(left)
-    return (room * mix.unfit_share(room) - after) / card.total_mib
+    return (before - (left if full else left * mix.unfit_share(left))) / card.total_mib
+
+
+def _unusable_now(draft: Draft, card: str) -> tuple[Mix, float]:
+    book = draft.book(card)
+    mix, room = draft.mixes()[kind_of(book.card)], book.room_mib or 0
+    return mix, room * mix.unfit_share(room)
 
 
 def best_fit(draft: Draft, service: Service, offer: Offer, field: Field) -> float:
     """The fuller the card, the better."""
-    after = (offer.book.room_mib or 0) - service.claim.fixed_mib - offer.kv_granted_mib
-    return 1 - after / offer.card.total_mib
+    card, book, granted = offer
+    return 1 - ((book.room_mib or 0) - field.fixed_mib - granted) / card.total_mib
 
 
 def profile(draft: Draft, service: Service, offer: Offer, field: Field) -> float:
     """Peaks that coincide cost, peaks that differ gain."""
-    return _together(peaks(draft, service), field.peaks[offer.card.id])
+    return field.gains[offer.card.id][field.own]
 
 
 def company(draft: Draft, service: Service, others: Iterable[Service]) -> float:
@@ -68,10 +76,10 @@ def company(draft: Draft, service: Service, others: Iterable[Service]) -> float:
     return _together(peaks(draft, service), [peaks(draft, other) for other in others])
 
 
-def _peaks_on(draft: Draft, card: str) -> list[Profile]:
-    """Of the services on the card, each once."""
-    known = [peaks(draft, seat.service) for seat in draft.book(card).seats if seat.service]
-    return [profile for profile in Profile if profile in known]
+def _gains_on(draft: Draft, card: str) -> Mapping[Profile, float]:
+    """What a newcomer gains on the card, or loses, by when its calls come."""
+    known = {peaks(draft, seat.service) for seat in draft.book(card).seats if seat.service}
+    return GAINS[frozenset(known)]
 
 
 def _together(own: Profile, others: list[Profile]) -> float:
@@ -98,6 +106,14 @@ def peaks(draft: Draft, service: Service) -> Profile:
     busy_s = service.demand.calls_7d * service.generation_s
     often = busy_s * HUNDRED >= WEEK_S * draft.policy.busy_neighbour_pct
     return Profile.ONLINE if often else Profile.LOWFREQ
+
+
+#: By who is there: what each newcomer gains.
+GAINS = {
+    frozenset(there): {own: _together(own, list(there)) for own in Profile}
+    for count in range(len(Profile) + 1)
+    for there in combinations(Profile, count)
+}
 
 
 def price(draft: Draft, service: Service, offer: Offer, field: Field) -> float:
@@ -148,6 +164,8 @@ BY_PLACE = frozenset({price, spread, local, near, lent})
 Weighed = list[tuple[str, str, Score]]
 BY_CARD_WEIGHED: Weighed = [(n.removeprefix("score_"), n, s) for n, s in SCORES.items() if s not in BY_PLACE]
 BY_PLACE_WEIGHED: Weighed = [(n.removeprefix("score_"), n, s) for n, s in SCORES.items() if s in BY_PLACE]
+#: Of the scores in the order of `weigh`.
+NAMES = [name for name, _, _ in (*BY_CARD_WEIGHED, *BY_PLACE_WEIGHED)]
 
 
 def field_of(draft: Draft, service: Service, offers: list[Offer]) -> Field:
@@ -158,8 +176,10 @@ def field_of(draft: Draft, service: Service, offers: list[Offer]) -> Field:
         fastest_mib_s=max(1, *[hosts[name].bandwidth_mib_s for name in {card.host for card in cards}]),
         with_copies=_under(draft, draft.in_hand(service.name)),
         with_weights=_under(draft, (r for r in draft.of_service(service.name) if r.phase in LOADED)),
-        mixes=draft.mixes(),
-        peaks=draft.table(_peaks_on, of_book=True),
+        unusable=draft.table(_unusable_now, of_book=True),
+        fixed_mib=service.claim.fixed_mib,
+        own=peaks(draft, service),
+        gains=draft.table(_gains_on, of_book=True),
     )
 
 
@@ -176,18 +196,18 @@ def scored(draft: Draft, service: Service, offer: Offer, field: Field) -> dict[s
     }
 
 
-def weigh(draft: Draft, service: Service, offers: list[Offer]) -> dict[str, dict[str, float]]:
-    """The same of each offer, by card id; what is one for all cards of a place is worked out once."""
+def weigh(draft: Draft, service: Service, offers: list[Offer]) -> list[tuple[float, ...]]:
+    """The same of each offer, in the order of NAMES; what is one for all cards of a place is worked out once."""
     field, policy = field_of(draft, service, offers), draft.policy
-    by_card = [(name, getattr(policy, weight), score) for name, weight, score in BY_CARD_WEIGHED]
-    by_place = [(name, getattr(policy, weight), score) for name, weight, score in BY_PLACE_WEIGHED]
-    places: dict[tuple[str, int, str], dict[str, float]] = {}
-    found: dict[str, dict[str, float]] = {}
+    by_card = [(getattr(policy, weight), score) for _, weight, score in BY_CARD_WEIGHED]
+    by_place = [(getattr(policy, weight), score) for _, weight, score in BY_PLACE_WEIGHED]
+    places: dict[tuple[str, int, str], tuple[float, ...]] = {}
+    found = []
     for offer in offers:
         card = offer.card
         there = card.host, card.price_fen_h, card.pool
         if there not in places:
-            places[there] = {name: weight * score(draft, service, offer, field) for name, weight, score in by_place}
-        own = {name: weight * score(draft, service, offer, field) for name, weight, score in by_card}
-        found[card.id] = own | places[there]
+            places[there] = tuple([weight * score(draft, service, offer, field) for weight, score in by_place])
+        own = [weight * score(draft, service, offer, field) for weight, score in by_card]
+        found.append((*own, *places[there]))
     return found

@@ -55,12 +55,12 @@ def taken(seats: Iterable[Seat], policy: Policy) -> Taken:
         phase = replica.phase
         if phase is Phase.STOPPED or phase is Phase.FAILED:
             continue
+        measured, awoken = replica.measured_mib, phase is not Phase.ASLEEP
         mine = held_mib(replica, service, policy)
         held += mine
-        awoken = phase is not Phase.ASLEEP
         awake += awoken
-        if replica.measured_mib is not None:
-            shown += replica.measured_mib
+        if measured is not None:
+            shown += measured
         else:
             shown += max(0, mine - service.claim.headroom_mib) if awoken and service is not None else mine
         if replica.external:

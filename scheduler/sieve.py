@@ -7,7 +7,6 @@ asked of every card.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from functools import cached_property
 
 from scheduler import two_hosts
 from scheduler.decision import Refusal
@@ -39,6 +38,7 @@ from scheduler.filters import (
     tenants_apart,
     weights,
 )
+from scheduler.once import cached_property
 from scheduler.quota import limited
 from scheduler.world import Card, Host, Service
 
@@ -94,13 +94,22 @@ def _some_apart(draft: Draft) -> bool:
 
 #: Filters that can say without a look at any card that they let a service onto all of them.
 LETS_ALL: dict[Filter, Callable[[Draft, Service], bool]] = {
-    elastic: lambda draft, service: not draft.fact(_some_elastic),
-    image: lambda draft, service: draft.fact(_images_everywhere),
-    weights: lambda draft, service: draft.fact(_weights_everywhere),
     quota: lambda draft, service: not limited(draft, service.tenant),
-    tenants_apart: lambda draft, service: not draft.fact(_some_apart),
     on_two_hosts: lambda draft, service: not two_hosts.bound(service),
 }
+#: And those that can say it of every service.
+LETS_EVERYBODY: dict[Filter, Callable[[Draft], bool]] = {
+    elastic: lambda draft: not _some_elastic(draft),
+    image: _images_everywhere,
+    weights: _weights_everywhere,
+    tenants_apart: lambda draft: not _some_apart(draft),
+}
+
+
+def _asked_here(draft: Draft) -> list[tuple[int, Filter]]:
+    """With their places: the filters that are not by kind and have something against somebody on this farm."""
+    silent = {question for question, lets in LETS_EVERYBODY.items() if lets(draft)}
+    return [(place, question) for place, question in _ASKED_OF_ONE if question not in silent]
 
 
 def kind(draft: Draft, service: Service) -> Kind:
@@ -115,7 +124,7 @@ class Sieve:
     def __init__(self, draft: Draft, service: Service) -> None:
         self.draft, self.service = draft, service
         self.kept = _kept(draft, service)
-        self.rest = [(place, question) for place, question in _ASKED_OF_ONE if self._asks(question)]
+        self.rest = [(place, question) for place, question in draft.fact(_asked_here) if self._asks(question)]
         self.pools = draft.fact(_pools)
         self.let_in: set[tuple[int, str]] = set()  # (place of a filter by pool, pool that it lets into)
 

@@ -42,7 +42,7 @@ class Victim(NamedTuple):
 class Candidate(NamedTuple):
     """Who could go for some caller. Until `stays_until` it does for none; until `near_until` not for an equal.
 
-    `answer_s`: the mean time of an answer of one in use, None where unknown.
+    `answer_s`: the mean time of an answer of one in use, None where unknown. `held_mib`: what is back once it stopped.
     """
 
     kind: Kind
@@ -52,18 +52,21 @@ class Candidate(NamedTuple):
     stays_until: float
     near_until: float
     answer_s: float | None = None
-
-    @property
-    def order(self) -> tuple[int, int, float, int]:
-        return self.kind, self.priority, self.used_at, self.replica.id
+    held_mib: int = 0
 
 
-def victims(draft: Draft, card: str, caller: Service) -> list[Victim]:
-    """All on the card that could go for the caller, first to go first."""
+def victims(draft: Draft, card: str, caller: Service, lacks_mib: int = 0) -> list[Victim]:
+    """All on the card that could go for the caller, first to go first; nobody where all hold less than that.
+
+    Where quotas speak they are not added up.
+    """
     each = candidates(draft, card)
     right = right_of(draft, caller, card)
     if right is None:
-        return [_victim(draft, c, caller) for c in each if _may_go_for(draft, c, caller)]
+        able = [c for c in each if _may_go_for(draft, c, caller)]
+        if sum([c.held_mib for c in able]) < lacks_mib:
+            return []
+        return [_victim(draft, c, caller) for c in able]
     owing = right.owing(c.replica for c in each)
     able = [c for c in each if c.replica.id in owing or (_may_go_for(draft, c, caller) and not _spared(right, c))]
     return [_victim(draft, c, caller, owes_mib=owing.get(c.replica.id, 0)) for c in able]
@@ -83,11 +86,17 @@ def candidates(draft: Draft, card: str) -> list[Candidate]:
 
 
 def _candidates(draft: Draft, card: str) -> list[Candidate]:
-    each = (_candidate(draft, replica) for replica in draft.on_card(card))
-    return sorted((c for c in each if c is not None), key=lambda c: c.order)
+    held = draft.book(card).held
+    each = [_candidate(draft, replica, held.get(replica.id, 0)) for replica in draft.on_card(card)]
+    return sorted([c for c in each if c is not None], key=in_order)
 
 
-def _candidate(draft: Draft, replica: Replica) -> Candidate | None:
+def in_order(candidate: Candidate) -> tuple[int, int, float, int]:
+    """The order in which they go: a key to sort by."""
+    return candidate.kind, candidate.priority, candidate.used_at, candidate.replica.id
+
+
+def _candidate(draft: Draft, replica: Replica, held: int) -> Candidate | None:
     service = draft.services.get(replica.service)
     if service is None or replica.external or replica.id in draft.touched:
         return None
@@ -102,7 +111,7 @@ def _candidate(draft: Draft, replica: Replica) -> Candidate | None:
     if kind is Kind.IDLE and called is not None:
         near = called + rules.grace_room_s
     answer_s = service.generation_s if kind is Kind.IN_USE else None
-    return Candidate(kind, replica, service.priority, used(draft, replica), stays, near, answer_s)
+    return Candidate(kind, replica, service.priority, used(draft, replica), stays, near, answer_s, held)
 
 
 def _goes_for(candidate: Candidate, caller: Service) -> bool:

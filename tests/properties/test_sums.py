@@ -17,9 +17,10 @@ from scheduler.placement import nearest, nearest_of, openings, verdicts
 from scheduler.potential import falls_asleep, parts_of, potential_of
 from scheduler.ranking import ranking
 from scheduler.room import _cheapest, _rooms, _soonest, make_room
+from scheduler.scores import NAMES, field_of, scored, weigh
 from scheduler.sieve import Sieve
 from scheduler.sums import room_now, start_of, sums_of, sums_on, wake_of
-from scheduler.victims import candidates
+from scheduler.victims import candidates, victims
 from scheduler.ways import Ask, Rooms
 from scheduler.where import AnyOpen, Only, left, now
 from scheduler.world import Card, Phase, Pool, Quota, Swap, World
@@ -92,6 +93,34 @@ def test_who_goes_leaves_the_sums_as_it_leaves_the_ledger(world: World) -> None:
         book = draft.book(card.id)
         assert way.sums.without(way.stopped[i] for i in gone) == sums_of(after_leaving(book, gone))
         assert way.sums.without(way.asleep[i] for i in gone) == sums_of(after_leaving(book, gone - asleep, asleep))
+
+
+@MANY
+@given(farms)
+def test_nobody_is_left_out_who_could_make_the_room(world: World) -> None:
+    """Whom a bound passes over has not enough to give; all others are as without it."""
+    draft = Draft(world, POLICY, NOW)
+    for card in draft.cards():
+        held = draft.book(card.id).held
+        for service in world.services.values():
+            everybody = victims(draft, card.id, service)
+            total = sum(held[v.replica.id] for v in everybody)
+            assert victims(draft, card.id, service, total) == everybody
+            if not world.quotas:
+                assert victims(draft, card.id, service, total + 1) == []
+
+
+@MANY
+@given(farms)
+def test_offers_weigh_what_their_scores_say_one_by_one(world: World) -> None:
+    draft = Draft(world, POLICY, NOW)
+    for service in world.services.values():
+        offers = [v.offer for v in openings(draft, service).fitting if v.offer is not None]
+        if offers:
+            field = field_of(draft, service, offers)
+            each = [scored(draft, service, offer, field) for offer in offers]
+            assert weigh(draft, service, offers) == [tuple(of.values()) for of in each]
+            assert all(list(of) == NAMES for of in each)
 
 
 @MANY
@@ -187,6 +216,7 @@ def test_what_a_draft_keeps_is_what_a_new_one_finds(world: World) -> None:
     kept = _answers(draft)
     draft._tables.clear()
     draft._of_books.clear()
+    draft._there.clear()
     draft.rankings.clear()
     assert kept == _answers(draft)
 
