@@ -36,9 +36,10 @@ BUTTONS = {
     "policy-review", "policy-save", "policy-roll-back", "policy-withdraw", "repack-search", "repack-cancel",
     "repack-approve", "repack-move-approve", "repack-move-skip", "price-approve",
     "request-decision", "request-act", "request-end", "request-again", "request-key", "api-request-decision",
+    "request-draft", "request-attach", "request-detach",
     "request-absences", "service-read", "services-import-write", "member-import-save", "tenant-import-save",
 }  # fmt: skip
-FILES = {"audit-csv", "audit-xlsx", "services-export"}  # up to 100,000 lines: long, and expected to be
+FILES = {"audit-csv", "audit-xlsx", "services-export", "request-file"}  # up to 100,000 lines: long, and expected to be
 LEFT_OUT = frozenset({"logout", "language", "healthz"} | BUTTONS | FILES)
 #: What is asked beside the bare address: the answers people really ask for.
 ALSO = {

@@ -59,6 +59,7 @@ GATEWAY_URL = os.environ.get("GONGKA_GATEWAY_URL", "http://127.0.0.1:8080")  # p
 DECISIONS_SECRET = os.environ.get("GONGKA_DECISIONS_SECRET", "")  # of decisions taken elsewhere; empty: there are none
 #: Folders with weights that this machine sees too; ":" between several; empty: models are described by hand.
 WEIGHTS_ROOTS = [Path(root) for root in os.environ.get("GONGKA_WEIGHTS_ROOTS", "").split(os.pathsep) if root]
+DRAFT_DAYS = int(os.environ.get("GONGKA_DRAFT_DAYS", "30"))  # what was typed and not sent is kept so long
 CSRF_TRUSTED_ORIGINS = [origin for origin in os.environ.get("GONGKA_ORIGINS", "").split(",") if origin]
 REDIS_URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
 DATABASES = {"default": database(os.environ.get("DATABASE_URL", f"sqlite:///{HOME / 'gongka.sqlite3'}"))}

@@ -20,7 +20,7 @@ from console.people import applications, imports, keys, members, tenants
 from console.policy_pages import views as policies
 from console.quotas import views as quotas
 from console.repack import views as repack
-from console.requests import absences, asking, collecting, elsewhere, lists
+from console.requests import absences, asking, attaching, collecting, elsewhere, lists
 from console.requests import page as asked
 from console.services import batch_views as batch
 from console.services import edit_views as edit
@@ -114,6 +114,10 @@ urlpatterns = [
     path("requests/badge", lists.badge, name="requests-badge"),
     path("requests/new", asking.choose, name="request-choose"),
     path("requests/new/<slug:kind>", asking.new, name="request-new"),
+    path("requests/new/<slug:kind>/draft", asking.draft, name="request-draft"),
+    path("requests/<int:pk>/files", attaching.add, name="request-attach"),
+    path("requests/<int:pk>/files/<int:file>", attaching.one, name="request-file"),
+    path("requests/<int:pk>/files/<int:file>/remove", attaching.remove, name="request-detach"),
     path("requests/<int:pk>", asked.page, name="request"),
     path("requests/<int:pk>/weighed", asked.weighed, name="request-weighed"),
     path("requests/<int:pk>/decision", asked.decision, name="request-decision"),

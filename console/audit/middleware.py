@@ -16,7 +16,8 @@ from console.audit.subjects import subject
 
 View = Callable[..., HttpResponseBase]
 SAFE = ("GET", "HEAD", "OPTIONS")
-#: Asked by POST because they carry a form; they answer and write nothing, and must not hold the database meanwhile.
+#: Asked by POST because they carry a form; they answer and write nothing (a draft at most, which is only the person's
+#: own), and must not hold the database meanwhile.
 ONLY_ANSWER = frozenset(
     {
         "service-claim",
@@ -30,6 +31,7 @@ ONLY_ANSWER = frozenset(
         "services-bulk",
         "member-import",
         "tenant-import",
+        "request-draft",
     }
 )
 

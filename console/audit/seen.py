@@ -31,8 +31,9 @@ REPORTED: dict[str, tuple[str, ...]] = {
     "Advice": ("refreshed_at", "numbers"),
     "Notice": ("refreshed_at", "numbers"),
 }
-#: Of a replica a person changes nothing directly: a button leaves an order, and that row is told of.
-ONLY_NAMED = frozenset({"Replica"})
+#: Of a replica a person changes nothing directly: a button leaves an order, and that row is told of. A draft is nobody
+#: else's business until it is sent.
+ONLY_NAMED = frozenset({"Replica", "Draft"})
 OURS = frozenset(
     {"accounts", "fleet", "catalog", "policies", "usage", "journal", "money", "jobs", "repack", "requests"}
 )

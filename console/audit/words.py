@@ -46,6 +46,8 @@ ACTS: dict[str, Any] = {
     "request-decision": _("审批申请"),
     "api-request-decision": _("在别处审批申请"),
     "request-act": _("处理申请"),
+    "request-attach": _("附上文件"),
+    "request-detach": _("拿掉附件"),
     "request-end": _("结束申请"),
     "request-key": _("领取密钥"),
     "request-absences": _("定代理人"),

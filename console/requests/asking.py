@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -16,6 +18,7 @@ from django.utils.translation import gettext as _
 from console import state
 from console.accounts.access import Act, allowed, is_one
 from console.accounts.models import User
+from console.requests import drafts, files
 from console.requests.filing import change, file, may_hurry
 from console.requests.kind import AskForm, Kind
 from console.requests.kinds import KINDS
@@ -57,18 +60,53 @@ def whitelist(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _new(request: HttpRequest, kind: Kind, initial: Mapping[str, Any]) -> HttpResponse:
+    """An address that names something begins with that; the person's draft is then offered, else taken up."""
     user, posted = person(request), request.POST if request.method == "POST" else None
-    form = kind.form(user, posted, initial)
+    kept = drafts.of(user, kind.key) if posted is None else None
+    taken_up = kept is not None and (request.GET.get("draft") == "1" or not initial)
+    if kept is not None and taken_up:
+        form = kind.form(user, drafts.data(kept), {}).unjudged()
+    else:
+        form = kind.form(user, posted, initial)
     if posted is not None and form.is_valid():
         try:
-            row = file(kind, form, user, state.policy(), timezone.now(), urgent=bool(posted.get("urgent")))
+            known = files.checked(request.FILES.getlist("files"))
+            row = _filed(kind, form, user, known, urgent=bool(posted.get("urgent")))
         except No as refused:
             form.add_error(None, no(refused.code))
         else:
             said = _("已紧急生效，等复核。") if row.urgent else _("已提出，编号 %(n)d。")
             messages.success(request, said % {"n": row.pk} if not row.urgent else said)
             return redirect("request", row.pk)
-    return _page(request, kind, form, may_hurry(kind, user))
+    return _page(request, kind, form, may_hurry(kind, user), kept=kept, taken_up=taken_up)
+
+
+def _filed(kind: Kind, form: AskForm, user: User, known: list[files.Known], *, urgent: bool) -> Request:
+    """The request with its files, and no draft of it any more. Raises No."""
+    with transaction.atomic():
+        row = file(kind, form, user, state.policy(), timezone.now(), urgent=urgent)
+        if known:
+            files.attach(row, known, user, timezone.now())
+        drafts.close(user, kind.key, timezone.now())
+    return row
+
+
+@allowed(Act.FILE_REQUESTS)
+def draft(request: HttpRequest, kind: str) -> HttpResponse:
+    """Keeps what is typed, as it is typed; or throws it away."""
+    user, of = person(request), _kind(kind, person(request))
+    if request.method != "POST":
+        return redirect("request-new", kind)
+    if request.POST.get("discard"):
+        drafts.close(user, of.key, timezone.now())
+        messages.success(request, _("草稿已丢掉。"))
+        response = HttpResponse(status=204)
+        response.headers["HX-Redirect"] = (
+            reverse("service-new") if of.key == "service" else reverse("request-new", args=[of.key])
+        )
+        return response
+    kept = drafts.keep(user, of.key, set(of.form(user, None, {}).fields), request.POST, timezone.now())
+    return render(request, "requests/_draft.html", {"kept": kept, "kind": of, "just_now": True})
 
 
 @allowed(Act.FILE_REQUESTS)
@@ -93,8 +131,11 @@ def again(request: HttpRequest, pk: int) -> HttpResponse:
     return _page(request, kind, form, False, row)
 
 
-def _page(request: HttpRequest, kind: Kind, form: AskForm, hurry: bool, row: Request | None = None) -> HttpResponse:
+def _page(
+    request: HttpRequest, kind: Kind, form: AskForm, hurry: bool, row: Request | None = None, **more: Any
+) -> HttpResponse:
     context = {"kind": kind, "form": form, "may_hurry": hurry, "row": row, "crumbs": _crumbs()}
+    context |= {"accept": files.ACCEPT, "opened": time.time(), "lost": bool(request.FILES), **more}
     return render(request, "requests/ask.html", context, status=422 if request.method == "POST" else 200)
 
 

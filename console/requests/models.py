@@ -144,6 +144,8 @@ class Entry(models.Model):
         REJECTED = "rejected", pgettext_lazy("record", "不批准")
         WITHDRAWN = "withdrawn", pgettext_lazy("record", "撤回")
         HANDED = "handed", pgettext_lazy("record", "转给")
+        ATTACHED = "attached", _("附上")
+        DETACHED = "detached", _("拿掉附件")
         REMINDED = "reminded", pgettext_lazy("record", "催办")
         URGENT = "urgent", _("紧急生效")
         REVIEWED = "reviewed", _("复核同意")
@@ -165,3 +167,40 @@ class Entry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.request_id} {self.act}"
+
+
+class Attachment(models.Model):
+    """A file that goes with a request. Its bytes lie under the home folder by a random name."""
+
+    request = models.ForeignKey(Request, models.CASCADE, related_name="attachments")
+    name = models.CharField(max_length=120, help_text="as it was called; never a path")
+    kind = models.CharField(max_length=100, help_text="its type, as its bytes say")
+    nbytes = models.PositiveIntegerField()
+    digest = models.CharField(max_length=64, help_text="SHA-256 of its bytes")
+    stored = models.CharField(max_length=32, unique=True, help_text="its random name on the disk")
+    by = models.ForeignKey("accounts.User", models.SET_NULL, null=True, related_name="+")
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("id",)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Draft(models.Model):
+    """What a person typed into a form and did not send; theirs alone, of each kind one."""
+
+    person = models.ForeignKey("accounts.User", models.CASCADE, related_name="+")
+    kind = models.CharField(max_length=12, help_text="key of console.requests.kinds")
+    fields = models.JSONField(default=dict, help_text="name: values, as a browser sends them")
+    saved_at = models.DateTimeField(db_index=True)
+    closed_at = models.DateTimeField(
+        null=True, help_text="sent or thrown away: what a page opened before that still saves is late"
+    )
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["person", "kind"], name="one_draft_a_person_and_kind")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.person_id}"

@@ -19,7 +19,7 @@ from console import state
 from console.accounts.access import Act, allowed, may, own
 from console.accounts.models import User
 from console.catalog.models import Service
-from console.requests import acts
+from console.requests import acts, files
 from console.requests.deciding import Given, Word, decide, seal, unseal
 from console.requests.kinds import KINDS
 from console.requests.kinds.key import may_collect
@@ -62,7 +62,12 @@ def facts(row: Request, user: User) -> dict[str, Any]:
     now, kind = timezone.now(), KINDS[row.kind]
     why = why_not(row, user, now)
     waits = row.state == State.OPEN or row.unreviewed
+    attached = list(row.attachments.select_related("by"))
     return {
+        "files": attached,
+        "may_attach": files.may_attach(row, user) and len(attached) < files.MOST_FILES,
+        "may_detach": [one.pk for one in attached if files.may_detach(one, user)],
+        "accept": files.ACCEPT,
         "row": row,
         "kind": kind,
         "says": kind.says(row),

@@ -29,6 +29,14 @@ NO: Mapping[str, Any] = {
     "not_urgent": gettext_lazy("只有运维能紧急生效，而且只限能收回的事。"),
     "not_the_asker": gettext_lazy("只有提出的人和他的公司可以。"),
     "not_theirs": gettext_lazy("不能转给这个人：要是另一位审批人，没有决定过它。"),
+    "file_many": gettext_lazy("一个申请最多 5 个附件，没有附上。"),
+    "file_long": gettext_lazy("一个附件最大 10 MiB，没有附上。"),
+    "file_empty": gettext_lazy("文件是空的，没有附上。"),
+    "file_type": gettext_lazy(
+        "只收 PDF、PNG、JPEG、不带宏的 Office 文件、TXT 和 CSV，内容要与扩展名相符。"
+    ),
+    "file_kept": gettext_lazy("附件留下：只有附上的人能拿掉，而且要在有人决定之前。"),
+    "file_gone": gettext_lazy("这个附件的文件不在了，请运维看主目录的备份。"),
     "nothing_said": gettext_lazy("没有写什么。"),
 }
 #: Why what was approved could not be done.

@@ -7,7 +7,6 @@ from typing import Any
 
 from django import forms
 from django.core.validators import RegexValidator
-from django.forms.utils import ErrorDict
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -246,11 +245,6 @@ class DraftForm(Styled, forms.Form):
             needed = max(tokens * (self.cleaned_data.get("concurrency") or 1), length)
             data["kv_cap"] = str(from_mib(math.ceil(needed * known.kv_bytes / MIB / self.per_replica), unit))
         return DraftForm(self.person, data).unjudged()
-
-    def unjudged(self) -> DraftForm:
-        """Nobody has handed it in yet: an empty field is no mistake."""
-        self._errors = ErrorDict()
-        return self
 
     @property
     def per_replica(self) -> int:

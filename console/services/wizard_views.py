@@ -9,6 +9,7 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from console import state
@@ -18,6 +19,10 @@ from console.catalog.models import Service
 from console.catalog.weights.problem import Unreadable
 from console.model_pages import numbers
 from console.model_pages.words import UNKNOWN, parts, problem
+from console.requests import drafts
+from console.requests.files import ACCEPT
+from console.requests.kinds import KINDS
+from console.requests.models import Draft
 from console.services import buttons, fit, tell
 from console.services.draft import DraftForm, save
 from console.services.shapes import OTHER, sealed
@@ -31,11 +36,17 @@ def _form(request: HttpRequest, *, filled: bool = True) -> DraftForm:
     return DraftForm(person(request), data)
 
 
-def _page(request: HttpRequest, form: DraftForm, status: int = 200) -> HttpResponse:
+def _page(request: HttpRequest, form: DraftForm, status: int = 200, kept: Draft | None = None) -> HttpResponse:
     context = {
         "form": form,
         "may_register": may(request.user, May.REGISTER_SERVICE),
         "may_file": may(request.user, May.FILE_REQUESTS),
+        "kept": kept,
+        "taken_up": kept is not None,
+        "why": kept.fields.get("why", [""])[0] if kept is not None else "",
+        "kind": KINDS["service"],
+        "accept": ACCEPT,
+        "opened": time.time(),
         "crumbs": [(_("业务"), reverse("services"))],
     }
     return render(request, "catalog/wizard.html", context, status=status)
@@ -43,8 +54,11 @@ def _page(request: HttpRequest, form: DraftForm, status: int = 200) -> HttpRespo
 
 @allowed(May.DRAFT_SERVICE)
 def draft(request: HttpRequest) -> HttpResponse:
-    """The wizard, empty."""
-    return _page(request, _form(request, filled=False))
+    """The wizard, empty, or as the person left it."""
+    kept = drafts.of(person(request), "service")
+    if kept is None:
+        return _page(request, _form(request, filled=False))
+    return _page(request, DraftForm(person(request), drafts.data(kept)).unjudged(), kept=kept)
 
 
 @allowed(May.DRAFT_SERVICE)
@@ -110,6 +124,7 @@ def register(request: HttpRequest) -> HttpResponse:
         return _page(request, form, 200 if request.method != "POST" else 422)
     with transaction.atomic():
         service = save(form)
+        drafts.close(person(request), "service", timezone.now())
     messages.success(
         request, _("已登记%(label)s。应用用 %(name)s 调用它。") % {"label": service.label, "name": service.name}
     )

@@ -23,6 +23,7 @@ from console.money.models import CallBudget, CardBudget, Price
 from console.policies.models import PolicyVersion
 from console.repack import searches
 from console.repack.models import Move, Proposal
+from console.requests import files
 from console.requests.models import Request
 
 Arguments = Callable[[], dict[str, object]]
@@ -134,6 +135,21 @@ def asked(service: str, state: str = "open") -> Arguments:
             values |= {"first_by": User.objects.get(username="approver"), "first_at": timezone.now()}
         row, _ = Request.objects.get_or_create(service=of, kind="whitelist", state=state, defaults=values)
         return {"pk": row.pk}
+
+    return found
+
+
+def attached(service: str) -> Arguments:
+    """A file of its request."""
+
+    def found() -> dict[str, object]:
+        row = Request.objects.get(pk=asked(service)()["pk"])
+        name = f"{row.pk:032x}"
+        files.folder().mkdir(exist_ok=True)
+        (files.folder() / name).write_bytes(b"%PDF-1.7")
+        values = {"name": "a.pdf", "kind": "application/pdf", "nbytes": 8, "digest": "0" * 64, "at": timezone.now()}
+        one, _ = row.attachments.get_or_create(stored=name, defaults=values | {"by": row.asked_by})
+        return {"pk": row.pk, "file": one.pk}
 
     return found
 
@@ -344,6 +360,10 @@ ADDRESSES: dict[str, Address] = {
     "request-end": replace(of_request(state="in_force"), post=True),
     "request-absences": Address(),
     "absence-end": Address(absence(MINE), absence(FOREIGN)),
+    "request-draft": Address(lambda: {"kind": "budget"}, post=True),
+    "request-attach": replace(of_request(), post=True),
+    "request-file": Address(attached(SERVICES[MINE]), attached(SERVICES[FOREIGN])),
+    "request-detach": Address(attached(SERVICES[MINE]), attached(SERVICES[FOREIGN]), post=True),
     "request-print": of_request(),
     "request-key": replace(of_request(), post=True),
     "request-again": replace(of_request(), post=True),

@@ -30,6 +30,12 @@ def _chinese():
     translation.deactivate()
 
 
+@pytest.fixture(autouse=True)
+def _own_home(settings, tmp_path: Path):
+    """Files that go with requests lie there."""
+    settings.HOME = tmp_path
+
+
 @pytest.fixture
 def farm(db, tmp_path: Path) -> Path:
     kept.populate(tmp_path)

@@ -16,6 +16,7 @@ from console.jobs.models import Job
 from console.journal.models import Advice, Decision, Event, Notice, ReclaimDay
 from console.money.models import CardHour, CostDay, Holding, KeyCost, PoolHour, Symptom
 from console.repack.models import Proposal
+from console.requests import drafts, files
 from console.usage.models import DailyForecast, HourlyCalls
 from console.usage.models import Session as CallSession
 
@@ -52,6 +53,7 @@ def run(arguments: dict[str, object]) -> Iterator[float]:
         KeyCost.objects.filter(month__lt=(now - KEEP_USAGE).date()),
         Entry.objects.filter(at__lt=now - KEEP_AUDIT),
         Symptom.objects.filter(closed_at__lt=now - KEEP_DECISIONS),
+        drafts.old(now),
     ]
     total = sum(rows.count() for rows in old)
     done = 0
@@ -61,6 +63,8 @@ def run(arguments: dict[str, object]) -> Iterator[float]:
             rows.model.objects.filter(pk__in=batch).delete()
             done += len(batch)
             yield min(1.0, done / max(total, 1))
+    for path in files.orphans(now):
+        path.unlink(missing_ok=True)
 
 
 def of_busy_services(now: datetime) -> QuerySet[CallSession]:
