@@ -32,9 +32,7 @@ NO: Mapping[str, Any] = {
     "file_many": gettext_lazy("一个申请最多 5 个附件，没有附上。"),
     "file_long": gettext_lazy("一个附件最大 10 MiB，没有附上。"),
     "file_empty": gettext_lazy("文件是空的，没有附上。"),
-    "file_type": gettext_lazy(
-        "只收 PDF、PNG、JPEG、不带宏的 Office 文件、TXT 和 CSV，内容要与扩展名相符。"
-    ),
+    "file_type": gettext_lazy("只收 PDF、PNG、JPEG、不带宏的 Office 文件、TXT 和 CSV，内容要与扩展名相符。"),
     "file_kept": gettext_lazy("附件留下：只有附上的人能拿掉，而且要在有人决定之前。"),
     "file_gone": gettext_lazy("这个附件的文件不在了，请运维看主目录的备份。"),
     "nothing_said": gettext_lazy("没有写什么。"),

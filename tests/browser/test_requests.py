@@ -26,6 +26,8 @@ WORDS = {
         "ended": "已结束",
         "kept": "白名单至",
         "said": "月底结账前要用",
+        "draft": "草稿已存",
+        "discard": "丢掉草稿",
     },
     "en": {
         "file": "File it",
@@ -37,6 +39,8 @@ WORDS = {
         "ended": "Ended",
         "kept": "whitelisted until",
         "said": "needed until the month is closed",
+        "draft": "Draft kept",
+        "discard": "Throw the draft away",
     },
 }
 
@@ -133,6 +137,29 @@ def test_a_budget_is_asked_for_returned_changed_and_granted(web: Stage, enter):
     assert web.do("later", 3) == 1
     judge.goto(web.url + path)
     expect(judge.locator(".gk-head .gk-tag")).to_have_text(words["ended"])
+
+
+def test_a_form_half_typed_is_there_again_and_its_files_go_with_it(web: Stage, enter):
+    words, page = enter.words, enter("tenant_admin")
+    yuan, why, draft = page.locator("[name=yuan]"), page.locator("[name=why]"), page.locator("#draft")
+    page.goto(f"{web.url}/requests/new/budget")
+    yuan.fill("77")
+    expect(draft).to_contain_text(words["draft"])
+    page.goto(f"{web.url}/requests/new/budget")
+    expect(yuan).to_have_value("77")
+    draft.get_by_role("button", name=words["discard"]).click()
+    expect(yuan).to_have_value("")
+    yuan.fill("78")
+    why.fill(words["said"])
+    page.set_input_files("#id_files", {"name": "预算.txt", "mimeType": "text/plain", "buffer": b"78"})
+    why.blur()
+    yuan.press("Enter")  # the first button of the form is the one that files it
+    page.wait_for_url(re.compile(r"/requests/\d+$"))
+    with page.expect_download() as taken:
+        page.get_by_role("link", name="预算.txt").click()
+    assert taken.value.path().read_bytes() == b"78"
+    page.goto(f"{web.url}/requests/new/budget")
+    expect(yuan).to_have_value("")
 
 
 def test_a_quota_is_raised_from_the_companys_own_page_and_goes_back_by_itself(web: Stage, enter):

@@ -360,7 +360,7 @@ ADDRESSES: dict[str, Address] = {
     "request-end": replace(of_request(state="in_force"), post=True),
     "request-absences": Address(),
     "absence-end": Address(absence(MINE), absence(FOREIGN)),
-    "request-draft": Address(lambda: {"kind": "budget"}, post=True),
+    "request-draft": Address(lambda: {"kind": "whitelist"}, post=True),
     "request-attach": replace(of_request(), post=True),
     "request-file": Address(attached(SERVICES[MINE]), attached(SERVICES[FOREIGN])),
     "request-detach": Address(attached(SERVICES[MINE]), attached(SERVICES[FOREIGN]), post=True),
