@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from scheduler.decision import Decision
-from scheduler.estimate import eta, remaining
+from scheduler.estimate import Loads, eta, remaining
 from scheduler.hold import hold_cap_s, serves
 from scheduler.policy import Policy
 from scheduler.signals import capacity
@@ -34,12 +34,14 @@ def admission(
     copies: Iterable[Replica],
     now: float,
     decisions: Iterable[Decision] = (),
+    loads: Loads | None = None,
 ) -> Admission | None:
     """What the service can serve within its hold; None: no limit (it does not scale, none is ready, or nobody knows).
 
     A copy carries `capacity` calls of `generation_s` each: after a hold of `cap_s` it has begun cap_s / generation_s
     times as many more. One on its way does so from its estimated arrival on. At least what the engines run at once
-    and the queue that lets the autoscaler see the spike. `decisions`: of this plan, about this service.
+    and the queue that lets the autoscaler see the spike. `decisions`: of this plan, about this service;
+    `loads`: `estimate.loads_by_host` of the world, where they are at hand.
     """
     policy = policy.of_service(service.name)
     copies = list(copies)
@@ -48,10 +50,10 @@ def admission(
         return None
     cap_s, each = hold_cap_s(policy, service), capacity(service, policy, now)
     coming = [r for r in copies if r.phase is Phase.STARTING and r.want is Want.READY]
-    rests = [max(0.0, cap_s - remaining(world, policy, r, now).eta_s) for r in coming]
+    rests = [max(0.0, cap_s - remaining(world, policy, r, now, loads).eta_s) for r in coming]
     turns = ready * (1 + cap_s / service.generation_s) + sum(rests) / service.generation_s
     seen = ready * service.max_num_seqs + policy.scale_queue_calls + 1
-    more = eta(world, policy, service, now, decisions, copies)  # else there is room when an answer has ended
+    more = eta(world, policy, service, now, decisions, copies, loads)  # else there is room when an answer has ended
     retry_s = service.generation_s if more is None else more.eta_s
     return Admission(max(_round(each * turns), seen), math.ceil(max(policy.eta_floor_s, retry_s)))
 

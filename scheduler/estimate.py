@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from scheduler.decision import Code, Decision, Verb
@@ -12,6 +13,8 @@ from scheduler.policy import Policy
 from scheduler.storage import line, reading_s
 from scheduler.world import LoadTimes, Phase, Replica, Service, Want, World
 
+#: Replicas that start, by host.
+Loads = Mapping[str, Sequence[Replica]]
 #: Words of `Eta.stage`, in the order a caller may live through them.
 QUEUED, ROOM, WEIGHTS, WARMUP, WAKING = "queued", "room", "weights", "warmup", "waking"
 #: What a host says of a start, in the words callers are told.
@@ -67,32 +70,40 @@ def load_now(
     service: Service,
     host: str,
     itself: Replica | None = None,
-    loads: Iterable[Replica] | None = None,
+    loads: Loads | None = None,
 ) -> Estimate:
     """The same beside the loads under way (all but `itself`); the lower bound is that of a load alone.
 
-    `loads`: the world's replicas that start, where they are at hand.
+    `loads`: `loads_by_host` of the world, where they are at hand.
     """
     alone = load_estimate(world, policy, service, host)
-    loads = starting(world) if loads is None else loads
-    return replace(alone, seconds=alone.seconds + _shared_s(world, policy, service, host, itself, loads))
+    there = (loads_by_host(world) if loads is None else loads).get(host, ())
+    return replace(alone, seconds=alone.seconds + _shared_s(world, policy, service, host, itself, there))
 
 
-def starting(world: World) -> list[Replica]:
-    return [r for r in world.replicas.values() if r.phase is Phase.STARTING]
+def loads_by_host(world: World) -> Loads:
+    """The replicas that start, by the host that reads their weights: asked for by each who waits for one of them."""
+    found: dict[str, list[Replica]] = defaultdict(list)
+    for replica in world.replicas.values():
+        if replica.phase is Phase.STARTING and (host := host_of(world, replica)) is not None:
+            found[host.name].append(replica)
+    return found
 
 
 def _shared_s(
     world: World, policy: Policy, service: Service, host: str, itself: Replica | None, loads: Iterable[Replica]
 ) -> float:
-    """What concurrent reads add under equal shares: each other one as much as the shorter of the two has to read."""
+    """What concurrent reads add under equal shares: each other one as much as the shorter of the two has to read.
+
+    `loads`: of this host.
+    """
     own_s = reading_s(world, policy, service, host)
     rest_s = 0.0
     for other in loads:
         if other.waking or (itself is not None and other.id == itself.id):
             continue
-        there, known = host_of(world, other), world.services.get(other.service)
-        if there is not None and there.name == host and known is not None and other.stage not in (QUEUED, WARMUP):
+        known = world.services.get(other.service)
+        if known is not None and other.stage not in (QUEUED, WARMUP):
             rest_s += min(own_s, reading_s(world, policy, known, host) * (1.0 - (other.progress or 0.0)))
     return rest_s
 
@@ -118,9 +129,7 @@ def pressure_bound_s(policy: Policy, service: Service | None) -> float:
     return min(drain_bound_s(policy, service), policy.pressure_drain_s)
 
 
-def remaining(
-    world: World, policy: Policy, replica: Replica, now: float, loads: Iterable[Replica] | None = None
-) -> Eta:
+def remaining(world: World, policy: Policy, replica: Replica, now: float, loads: Loads | None = None) -> Eta:
     """The rest of a start or wake that is under way. `loads` as in `load_now`."""
     host = host_of(world, replica)
     service = world.services.get(replica.service)
@@ -151,20 +160,21 @@ def eta(
     now: float,
     decisions: Iterable[Decision] = (),
     copies: Iterable[Replica] | None = None,
+    loads: Loads | None = None,
 ) -> Eta | None:
     """When callers of a service that is not ready are served, after this plan; None: nothing is coming.
 
-    `copies`: the service's replicas, where they are at hand.
+    `copies`: the service's replicas, where they are at hand; `loads` as in `load_now`.
 
     `decisions` is the plan of this tick: what it starts counts whole, what it makes wait counts with what is ahead.
     """
     found = [
-        remaining(world, policy, r, now)
+        remaining(world, policy, r, now, loads)
         for r in _loading(world.replicas.values() if copies is None else copies, service)
     ]
     for decision in decisions:
         if decision.service == service.name and (decision.refusal is None or decision.order is None):
-            coming = _coming(world, policy, service, decision)
+            coming = _coming(world, policy, service, decision, loads)
             found += [coming] if coming else []
     return min(found, key=lambda e: e.eta_s) if found else None
 
@@ -174,7 +184,7 @@ def _loading(among: Iterable[Replica], service: Service) -> list[Replica]:
     return [r for r in ours if r.phase is Phase.STARTING and r.want is Want.READY]
 
 
-def _coming(world: World, policy: Policy, service: Service, decision: Decision) -> Eta | None:
+def _coming(world: World, policy: Policy, service: Service, decision: Decision, loads: Loads | None) -> Eta | None:
     """What one decision of this plan lets the service's callers expect."""
     replica = world.replicas.get(decision.replica) if decision.replica is not None else None
     if decision.refusal is not None:
@@ -184,7 +194,7 @@ def _coming(world: World, policy: Policy, service: Service, decision: Decision) 
         whole = wake_estimate(world, policy, service, host.name if host else "")
         return Eta(whole.seconds, whole.low_s, WAKING, whole.rough)
     if decision.verb is Verb.START and decision.cards:
-        whole = load_now(world, policy, service, world.cards[decision.cards[0]].host)
+        whole = load_now(world, policy, service, world.cards[decision.cards[0]].host, loads=loads)
         return Eta(whole.seconds, whole.low_s, WEIGHTS, whole.rough)
     return None
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from scheduler.decision import Decision, Refusal, Verb
-from scheduler.estimate import Eta, eta
+from scheduler.estimate import Eta, Loads, eta
 from scheduler.hosts import host_of, silent
 from scheduler.policy import Policy
 from scheduler.world import Phase, Replica, Service, Want, World
@@ -51,14 +51,16 @@ def outlook(
     decisions: Sequence[Decision],
     now: float,
     copies: Sequence[Replica] | None = None,
+    loads: Loads | None = None,
 ) -> Outlook:
-    """What callers of the service are told after this plan. `copies`: its replicas, where they are at hand."""
+    """What callers of the service are told after this plan. `copies`: its replicas, where they are at hand; `loads`:
+    `estimate.loads_by_host` of the world, likewise."""
     replicas = [r for r in world.replicas.values() if r.service == service.name] if copies is None else copies
     if any(serves(world, policy, r, now) for r in replicas):
         return Outlook(READY)
     ours = [d for d in decisions if d.service == service.name]
     refusal = next((d.tells_callers for d in ours if d.tells_callers is not None), None)
-    coming = eta(world, policy, service, now, ours, replicas)
+    coming = eta(world, policy, service, now, ours, replicas, loads)
     if refusal is not None and not refusal.passing and not _loads(replicas):
         return Outlook(_rest(replicas), refusal=refusal, plain_now=True)
     if coming is not None or refusal is not None or _began(ours):

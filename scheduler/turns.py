@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from scheduler.decision import Code, Numbers, Refusal
 from scheduler.draft import Draft
-from scheduler.estimate import remaining, starting
+from scheduler.estimate import Loads, loads_by_host, remaining
 from scheduler.world import Card, Phase, Replica
 
 
@@ -62,9 +62,9 @@ def rest_s(draft: Draft, replica: Replica) -> tuple[float, float]:
     return kept[1]
 
 
-def _at_first(draft: Draft) -> list[Replica]:
+def _at_first(draft: Draft) -> Loads:
     """Loads that were under way as this plan began."""
-    return starting(draft.world)
+    return loads_by_host(draft.world)
 
 
 def _rest_s(draft: Draft, replica: Replica) -> tuple[float, float]:

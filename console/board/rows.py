@@ -18,7 +18,7 @@ from console.board.stranded import stranded_pct
 from console.catalog.models import Replica, Service
 from console.fleet.foreign import Taken, taken
 from console.fleet.models import Card, Pool
-from console.same_rows import Rows
+from console.same_rows import Rows, Standing
 from console.seats import Seated, seated
 from console.unchanged import Unchanged
 from console.wire import Gateways, ReplicaLatency, read_gateways
@@ -29,6 +29,9 @@ CARDS = Rows("pk", "uuid", "host_id", "util_pct", "sampled_at")
 REPLICAS = Rows(
     "pk", "service_id", "kv_used_pct", "waiting", "door_in_flight", "last_call_at", "loaded_at", "service__tenant_id"
 )
+#: The same of the whole farm: what the loop asks each second.
+EVERY_CARD = Standing(lambda: Card.objects.order_by("host__name", "index"), *CARDS.columns)
+EVERY_REPLICA = Standing(lambda: Replica.objects.filter(ended_at=None).order_by(), *REPLICAS.columns)
 _known: Unchanged[ReplicaFacts] = Unchanged()
 
 
@@ -54,8 +57,7 @@ class Board:
 
 def facts(at: float, gateways: Gateways) -> Facts:
     """Ids and measurements beside a World somebody has read already: three queries."""
-    cards = CARDS.of(Card.objects.order_by("host__name", "index"))
-    replicas = REPLICAS.of(Replica.objects.filter(ended_at=None))
+    cards, replicas = EVERY_CARD.all(), EVERY_REPLICA.all()
     owners = {row.pk: row.service__tenant_id for row in replicas}
     return _facts(cards, replicas, owners, taken(state.moment(at)), gateways.latencies.replicas)
 

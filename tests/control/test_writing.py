@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from console.catalog.models import Replica, Service
@@ -85,3 +86,20 @@ def test_more_rows_than_one_statement_takes(db: None) -> None:
 def test_nothing_to_write_asks_nothing(copies: list[Replica], django_assert_num_queries) -> None:  # type: ignore[no-untyped-def]
     with django_assert_num_queries(0):
         assert update_each(Replica, [], ("stage",)) == []
+
+
+def test_any_number_of_rows_is_one_statement_on_postgresql(db: None, django_assert_num_queries) -> None:  # type: ignore[no-untyped-def]
+    """There the client would write out each value; SQLite takes so many at once."""
+    host, pool = factories.host("h1", cards=0), factories.pool()
+    cards = Card.objects.bulk_create(
+        Card(uuid=f"c{i}", host=host, index=i, name="A800", card_class="a800-80", pool=pool) for i in range(ROWS + 1)
+    )
+    with django_assert_num_queries(1 if connection.vendor == "postgresql" else 2):
+        update_each(Card, [(card.pk, 5) for card in cards], ("free_mib",))
+    assert set(Card.objects.values_list("free_mib", flat=True)) == {5}
+
+
+def test_words_stay_words(copies: list[Replica]) -> None:
+    said = "'\"%s\\ \n第二行"
+    update_each(Replica, [(copies[0].pk, said)], ("stage",))
+    assert Replica.objects.get(pk=copies[0].pk).stage == said

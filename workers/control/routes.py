@@ -18,6 +18,7 @@ from scheduler import call_budget
 from scheduler.admission import Admission, admission
 from scheduler.call_budget import Barred
 from scheduler.decision import Decision
+from scheduler.estimate import loads_by_host
 from scheduler.hold import COLD, LOADING, READY, Outlook, hold_cap_s, outlook, rest_of, serves
 from scheduler.kv import tightened
 from scheduler.policy import Policy
@@ -112,7 +113,7 @@ def services(
     for decision in decisions:
         ours[decision.service].append(decision)
     blob = {}
-    tight, named = tightened(decisions), _named()
+    tight, named, loads = tightened(decisions), _named(), loads_by_host(world)
     for row in ROWS.all():
         service, name = world.services[row.name], row.name
         plain = _plain(row, service, named.get(row.pk, ()), policy)
@@ -120,13 +121,13 @@ def services(
             blob[name] = plain  # nobody has it, nobody waits for it
             continue
         served = name in replicas  # what `outlook` would ask of each copy once more
-        view = Outlook(READY) if served else outlook(world, policy, service, ours[name], now, copies[name])
+        view = Outlook(READY) if served else outlook(world, policy, service, ours[name], now, copies[name], loads)
         blob[name] = {
             **plain,
             **_view(_unmoved(view, world, name) if name in advised else view, advised.get(name, "")),
             "notice": name in notice,
             "notice_at": notice.get(name),
-            **_room(admission(world, policy, service, copies[name], now, ours[name]) if served else None),
+            **_room(admission(world, policy, service, copies[name], now, ours[name], loads) if served else None),
             **bounds.of_service(row, replicas[name], world, policy, tight=name in tight),
             "replicas": replicas[name],
         }
