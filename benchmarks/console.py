@@ -236,7 +236,7 @@ def measure(rounds: int, only: str = "") -> Iterator[Measured]:
             with CaptureQueriesContext(connection) as asked:
                 answer = client.get(url)
             first[url] = (answer.status_code, len(asked), len(answer.content))
-        garbage.settle()  # as the web process does
+        garbage.settle(garbage.PAGES)  # as the web process does
         times: dict[str, list[tuple[float, float]]] = {url: [] for url in urls}
         for _ in range(rounds):
             for i, url in enumerate(urls):

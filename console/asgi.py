@@ -23,4 +23,4 @@ sockets = URLRouter([path("live/board", BoardConsumer.as_asgi())])
 application = ProtocolTypeRouter(
     {"http": pages, "websocket": AllowedHostsOriginValidator(own_pages_only(AuthMiddlewareStack(sockets)))}
 )
-garbage.settle()
+garbage.settle(garbage.PAGES)

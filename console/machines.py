@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from console import reading
@@ -12,6 +14,12 @@ from console.wire import Gateways
 from scheduler.world import Card, Host, Pool
 
 PROBE_FRESH_S = 15.0  # a gateway's word that a host's engines answer
+#: What a card is built from, beside the names of its host and pool; a row has more, which moves each second.
+OF_CARD = attrgetter(
+    "uuid", "index", "card_class", "total_mib", "reserved_mib", "baseline_mib", "free_mib", "release",
+    "pressed_samples", "compute_cap", "healthy", "cordoned", "price_fen_h", "slice_of", "batch_calls",
+    "batch_calls_at", "batch_lowered_at", "group",
+)  # fmt: skip
 _known_cards: Unchanged[Card] = Unchanged()
 
 
@@ -25,7 +33,7 @@ def hosts(gateways: Gateways, now: float) -> dict[str, Host]:
 
 def cards(foreign: Taken) -> dict[str, Card]:
     """In the order of the board."""
-    return {row.uuid: card_of(row, row.host__name, row.pool__name, foreign) for row in reading.cards()}
+    return cards_of(((row, row.host__name, row.pool__name) for row in reading.cards()), foreign)
 
 
 def pools() -> dict[str, Pool]:
@@ -38,31 +46,38 @@ def _pool(row: Any, tenants: frozenset[str]) -> Pool:
     )
 
 
-def card_of(row: Any, host: str, pool: str, foreign: Taken) -> Card:
-    """`host` and `pool` by name. What others have now gets nothing new, like what is cordoned."""
-    values = {
-        "id": row.uuid,
-        "host": host,
-        "index": row.index,
-        "card_class": row.card_class,
-        "total_mib": row.total_mib,
-        "driver_reserved_mib": row.reserved_mib,
-        "baseline_mib": row.baseline_mib,
-        "unavailable_mib": None if row.free_mib is None or not row.total_mib else row.total_mib - row.free_mib,
-        "releasing_mib": row.release.get("releasing_mib", 0),
-        "pressed_samples": row.pressed_samples,
-        "pool": pool,
-        "compute_cap": row.compute_cap,
-        "healthy": row.healthy,
-        "cordoned": row.cordoned or foreign.until(row) is not None,
-        "price_fen_h": row.price_fen_h,
-        "slice_of": row.slice_of,
-        "batch_calls": row.batch_calls,
-        "batch_calls_at": at(row.batch_calls_at),
-        "batch_lowered_at": at(row.batch_lowered_at),
-        "group": row.group,
-    }
-    return _known_cards.of(row.uuid, values, lambda: Card(**values))
+def cards_of(rows: Iterable[tuple[Any, str, str]], foreign: Taken) -> dict[str, Card]:
+    """By UUID, of (row, host, pool) by name. What others have now gets nothing new, like what is cordoned."""
+    asked = ((row.uuid, (OF_CARD(row), host, pool, foreign.until(row) is not None)) for row, host, pool in rows)
+    return {card.id: card for card in _known_cards.each(asked, _new)}
+
+
+def _new(values: tuple[Any, ...], host: str, pool: str, foreign: bool) -> Card:
+    (uuid, index, card_class, total_mib, reserved_mib, baseline_mib, free_mib, release,
+     pressed_samples, compute_cap, healthy, cordoned, price_fen_h, slice_of, batch_calls,
+     batch_calls_at, batch_lowered_at, group) = values  # fmt: skip
+    return Card(
+        id=uuid,
+        host=host,
+        index=index,
+        card_class=card_class,
+        total_mib=total_mib,
+        driver_reserved_mib=reserved_mib,
+        baseline_mib=baseline_mib,
+        unavailable_mib=None if free_mib is None or not total_mib else total_mib - free_mib,
+        releasing_mib=release.get("releasing_mib", 0),
+        pressed_samples=pressed_samples,
+        pool=pool,
+        compute_cap=compute_cap,
+        healthy=healthy,
+        cordoned=cordoned or foreign,
+        price_fen_h=price_fen_h,
+        slice_of=slice_of,
+        batch_calls=batch_calls,
+        batch_calls_at=at(batch_calls_at),
+        batch_lowered_at=at(batch_lowered_at),
+        group=group,
+    )
 
 
 def host_of(row: Any, gateways: Gateways, now: float) -> Host:

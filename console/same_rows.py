@@ -7,7 +7,8 @@ of a farm stands still. What is kept is what the database said, word for word: e
 from __future__ import annotations
 
 from collections import namedtuple
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -18,7 +19,10 @@ from django.db.models.sql.constants import MULTI
 from console.unchanged import MOST
 
 Said = tuple[Any, ...]
-Translate = Callable[[list[Said]], Iterable[Iterable[Any]]]
+#: Place of a column → the value of what the database says there. Columns that are not in it are taken as they come.
+Converters = dict[int, Callable[[Any], Any]]
+#: Of one column: what rows say alike (a moment, an empty list) is translated once.
+VALUES_KEPT = 4096
 
 
 class Rows:
@@ -28,26 +32,47 @@ class Rows:
         self.columns = columns
         self._make = namedtuple("Row", columns)._make  # type: ignore[attr-defined]
         self._known: dict[Any, tuple[Said, Any]] = {}
+        self._converters: Converters | None = None
 
     def of(self, asked: QuerySet[Any]) -> list[Any]:
         """One query, in its order."""
         compiler = asked.values_list(*self.columns).query.get_compiler(asked.db)
         said = list(chain.from_iterable(compiler.execute_sql(MULTI)))
-        return self._translated(said, lambda new: compiler.results_iter([new]))
+        return self._translated(said, self._converters or self._learn(compiler))
 
-    def _translated(self, said: list[Said], translate: Translate) -> list[Any]:
-        known = [self._same(raw) for raw in said]
-        new = [raw for raw, old in zip(said, known, strict=True) if old is None]
-        made = map(self._make, translate(new) if new else ())
-        pairs = [old or (raw, next(made)) for raw, old in zip(said, known, strict=True)]
-        if len(self._known) + len(new) > MOST:
+    def _learn(self, compiler: Any) -> Converters:
+        """The columns are the same in every question: once a process."""
+        found = compiler.get_converters(column for column, _sql, _alias in compiler.select)
+        self._converters = {at: _kept(known, column, compiler.connection) for at, (known, column) in found.items()}
+        return self._converters
+
+    def _translated(self, said: list[Said], converters: Converters) -> list[Any]:
+        rows, known = [], self._known
+        for raw in said:
+            old = known.get(raw[0])
+            if old is None or old[0] != raw:
+                old = known[raw[0]] = raw, self._row(raw, converters)
+            rows.append(old[1])
+        if len(known) > MOST:
             self._known = {}
-        self._known.update((pair[0][0], pair) for pair in pairs)
-        return [row for _said, row in pairs]
+        return rows
 
-    def _same(self, raw: Said) -> tuple[Said, Any] | None:
-        old = self._known.get(raw[0])
-        return old if old is not None and old[0] == raw else None
+    def _row(self, raw: Said, converters: Converters) -> Any:
+        values = list(raw)
+        for place, convert in converters.items():
+            values[place] = convert(values[place])
+        return self._make(values)
+
+
+def _kept(converters: list[Any], column: Any, db: Any) -> Callable[[Any], Any]:
+    """All of a column's converters in one, with its values of late."""
+
+    def convert(value: Any) -> Any:
+        for one in converters:
+            value = one(value, column, db)
+        return value
+
+    return lru_cache(VALUES_KEPT)(convert)
 
 
 class Standing(Rows):
@@ -56,7 +81,7 @@ class Standing(Rows):
     def __init__(self, ask: Callable[[], QuerySet[Any]], *columns: str) -> None:
         super().__init__(*columns)
         self._ask = ask
-        self._written: tuple[str, tuple[Any, ...], dict[int, Any]] | None = None
+        self._written: tuple[str, tuple[Any, ...], Converters] | None = None
 
     def all(self) -> list[Any]:
         """One query."""
@@ -64,13 +89,10 @@ class Standing(Rows):
         with connection.cursor() as cursor:
             cursor.execute(sql, params)
             said = cursor.fetchall()
-        return self._translated(said, lambda new: self._compiler().apply_converters(new, converters))
+        return self._translated(said, converters)
 
-    def _compiler(self) -> Any:
-        return self._ask().values_list(*self.columns).query.get_compiler(DEFAULT_DB_ALIAS)
-
-    def _write(self) -> tuple[str, tuple[Any, ...], dict[int, Any]]:
-        compiler = self._compiler()
+    def _write(self) -> tuple[str, tuple[Any, ...], Converters]:
+        compiler = self._ask().values_list(*self.columns).query.get_compiler(DEFAULT_DB_ALIAS)
         sql, params = compiler.as_sql()
-        self._written = sql, params, compiler.get_converters(column for column, _sql, _alias in compiler.select)
+        self._written = sql, params, self._learn(compiler)
         return self._written

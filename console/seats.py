@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from django.db.models import QuerySet
@@ -41,6 +41,11 @@ def _served_by(replicas: QuerySet[ReplicaRow]) -> QuerySet[ServiceRow]:
     return ServiceRow.objects.filter(pk__in=replicas.values("service_id")).order_by()
 
 
+#: What a copy is built from, beside the names of its service and its calls in flight: other columns move each second.
+OF_REPLICA = attrgetter(
+    "pk", "cards", "want", "phase", "attempt", "phase_attempt", "kv_granted_mib", "measured_mib", "residue_mib",
+    "drain_at", "progress", "external",
+)  # fmt: skip
 DRAWN = Standing(lambda: PRESENT, *COLUMNS)
 PLANNED = Standing(lambda: PRESENT, *(name for name in COLUMNS if name not in DRAWN_ONLY))
 SERVICES = Standing(
@@ -83,7 +88,7 @@ def seated(gateways: Gateways, rules: Policy, foreign: Taken, hosts: Collection[
         there = PRESENT.filter(host__in=hosts)
         rows, services = DRAWN.of(there), SERVICES.of(_served_by(there))
     cards = reading.card_rows(hosts)
-    seen = {row.uuid: machines.card_of(row, row.host.name, row.pool.name, foreign) for row in cards}
+    seen = machines.cards_of(((row, row.host.name, row.pool.name) for row in cards), foreign)
     return _seated(rows, services, seen, gateways, rules, cards)
 
 
@@ -125,44 +130,44 @@ def _seated(
     rules: Policy,
     card_rows: list[CardRow] | None = None,
 ) -> Seated:
-    known, offered = {}, {}
-    for row in services:
-        values = row, rules.default_overhead_mib
-        service, offered[row.pk] = _known_services.of(row.pk, values, partial(_sized, row, rules))
-        known[service.name] = service
+    overhead_mib = rules.default_overhead_mib
+    sized = _known_services.each([(row.pk, (row, overhead_mib)) for row in services], _sized)
+    known = {service.name: service for service, _ in sized}
+    offered = {row.pk: of for row, (_, of) in zip(services, sized, strict=True)}
     rows = [row for row in rows if row.service_id in offered]  # one may have been deleted in between
-    replicas = {row.pk: _replica(row, offered[row.service_id].name, gateways) for row in rows}
+    seen = [state.traffic(row, gateways)[0] for row in rows] if gateways.known else [None] * len(rows)
+    asked = [
+        (row.pk, (OF_REPLICA(row), offered[row.service_id].name, in_flight))
+        for row, in_flight in zip(rows, seen, strict=True)
+    ]
+    replicas = {one.id: one for one in _known.each(asked, _new)}
     return Seated(World(hosts={}, cards=cards, services=known, replicas=replicas), card_rows or [], rows, offered)
 
 
-def _sized(row: tuple[Any, ...], rules: Policy) -> tuple[Service, Offered]:
-    """A service as far as memory goes."""
+def _sized(row: tuple[Any, ...], overhead_mib: int) -> tuple[Service, Offered]:
+    """A service as far as memory goes; `overhead_mib` where none was ever measured."""
     _pk, name, label, tenant, profile, tier, weights, kv_cap, headroom, overhead, per_replica, slug = row
-    claim = Claim(weights, kv_cap, headroom, rules.default_overhead_mib if overhead is None else overhead)
+    claim = Claim(weights, kv_cap, headroom, overhead_mib if overhead is None else overhead)
     known = Service(name, slug, claim, Profile(profile), Tier(tier), cards_per_replica=per_replica)
     return known, Offered(name, label, tenant)
 
 
-def _replica(row: Any, service: str, gateways: Gateways) -> Replica:
-    in_flight = state.traffic(row, gateways)[0]
-    key = row.pk, len(row)  # drawn and planned rows have columns of their own
-    return _known.of(key, (row, service, in_flight), lambda: _new(row, service, in_flight))
-
-
-def _new(row: Any, service: str, in_flight: int | None) -> Replica:
-    want = Want(row.want)
+def _new(values: tuple[Any, ...], service: str, in_flight: int | None) -> Replica:
+    (pk, cards, said, phase, attempt, phase_attempt, kv_granted_mib, measured_mib, residue_mib, drain_at, progress,
+     external) = values  # fmt: skip
+    want = Want(said)
     return Replica(
-        id=row.pk,
+        id=pk,
         service=service,
-        cards=tuple(row.cards),
+        cards=tuple(cards),
         want=want,
-        phase=seen_phase(want, row.attempt, Phase(row.phase), row.phase_attempt),
-        attempt=row.attempt,
-        kv_granted_mib=row.kv_granted_mib,
-        measured_mib=row.measured_mib,
-        residue_mib=row.residue_mib,
+        phase=seen_phase(want, attempt, Phase(phase), phase_attempt),
+        attempt=attempt,
+        kv_granted_mib=kv_granted_mib,
+        measured_mib=measured_mib,
+        residue_mib=residue_mib,
         in_flight=in_flight,
-        drain_at=state.at(row.drain_at),
-        progress=row.progress,
-        external=row.external,
+        drain_at=state.at(drain_at),
+        progress=progress,
+        external=external,
     )

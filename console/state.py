@@ -53,6 +53,7 @@ from scheduler.world import (
 WEEK_S = 7 * 86400
 Hours = tuple[Spans, Spans | None]  # resident ones, and its own batch window
 NO_HOURS: Hours = ((), None)
+UNHEARD = (None, False)  # calls in flight of a copy, and whether it is quiet, while no gateway is heard
 IDLE, UNMEASURED = Load(), ReplicaLatency()
 Week = tuple[int, float | None]  # calls of 7 days, and mean seconds of a good answer
 UNCALLED: Week = (0, None)
@@ -104,29 +105,17 @@ def world(
     """
     rules = rules or policy()
     farm = machines.cards(taken(moment(now)))
-    replicas = {row.pk: _replica(row, row.service__name, gateways) for row in reading.replicas()}
+    replicas = _replicas(gateways)
     week = reading.week(moment(now - WEEK_S), week_of) if week is None else week
     busy = loads(replicas.values(), gateways)
     scaled = scalings()
     hosts = machines.hosts(gateways, now)
     starts, wakes = load_times()
-    counts = _counts(gateways)
     swaps, throttled = lately.made_way(moment(now - rules.min_loaded_s), moment(now - rules.throttle_pause_s))
     return World(
         hosts=hosts,
         cards=farm,
-        services={
-            row.name: _service(
-                row,
-                pools_of,
-                rules,
-                counts.get(row.name, NOBODY),
-                week.get(row.name, UNCALLED),
-                (busy.get(row.name, IDLE), scaled.get(row.pk)),
-                _hours(row, now),
-            )
-            for row, pools_of in reading.services()
-        },
+        services=_services(rules, now, _counts(gateways), week, (busy, scaled)),
         replicas=replicas,
         pools=machines.pools(),
         load_times=starts,
@@ -145,6 +134,47 @@ def world(
     )
 
 
+def _replicas(gateways: Gateways) -> dict[int, Replica]:
+    """By their ids."""
+    rows, measured = reading.replicas(), gateways.latencies.replicas
+    flying = [traffic(row, gateways) for row in rows] if gateways.known else [UNHEARD] * len(rows)
+    asked = [
+        (row.pk, (row, row.service__name, *counts, measured.get(row.pk, UNMEASURED)))
+        for row, counts in zip(rows, flying, strict=True)
+    ]
+    return {one.id: one for one in _known_replicas.each(asked, _new_replica)}
+
+
+def _services(
+    rules: Policy,
+    now: float,
+    counts: Mapping[str, tuple[ServiceCount, ...]],
+    week: reading.Week,
+    loaded: tuple[Mapping[str, Load], Mapping[int, Scaling]],
+) -> dict[str, Service]:
+    """All of them, by name."""
+    (busy, scaled), overhead_mib = loaded, rules.default_overhead_mib
+    said = (
+        (
+            row,
+            pools_of,
+            overhead_mib,
+            counts.get(row.name, NOBODY),
+            week.get(row.name, UNCALLED),
+            busy.get(row.name, IDLE),
+            scaled.get(row.pk),
+            _hours(row, now),
+        )
+        for row, pools_of in reading.services()
+    )
+    return _built(said)
+
+
+def _built(said: Iterable[tuple[Any, ...]]) -> dict[str, Service]:
+    """Services by name; each tuple as `_new_service` takes it."""
+    return {one.name: one for one in _known_services.each([(one[0].pk, one) for one in said], _new_service)}
+
+
 def calls_7d(now: float) -> Mapping[str, int]:
     """Calls of the last 7 days by service name."""
     since = moment(now - WEEK_S)
@@ -157,7 +187,7 @@ def traffic(row: Any, gateways: Gateways) -> tuple[int | None, bool]:
     The door counts too: a gateway cut off from Redis still shows there.
     """
     if not gateways.known:
-        return None, False
+        return UNHEARD
     counted = sum(gateway.in_flight.get(str(row.pk), 0) for gateway in gateways.gateways)
     total = max(counted, row.door_in_flight) if row.door_in_flight is not None else counted
     let_go = row.unrouted_version is not None and all(
@@ -167,7 +197,12 @@ def traffic(row: Any, gateways: Gateways) -> tuple[int | None, bool]:
 
 
 def claim_of(row: Any, rules: Policy) -> Claim:
-    overhead = rules.default_overhead_mib if row.overhead_mib is None else row.overhead_mib
+    return _claim(row, rules.default_overhead_mib)
+
+
+def _claim(row: Any, overhead_mib: int) -> Claim:
+    """`overhead_mib` stands where none was ever measured."""
+    overhead = overhead_mib if row.overhead_mib is None else row.overhead_mib
     return Claim(row.weights_mib, row.kv_cap_mib, row.headroom_mib, overhead)
 
 
@@ -186,32 +221,20 @@ def _counts(gateways: Gateways) -> Mapping[str, tuple[ServiceCount, ...]]:
     return found
 
 
-def _service(
-    row: Any,
-    pools_of: frozenset[str],
-    rules: Policy,
-    counts: tuple[ServiceCount, ...] = NOBODY,
-    week: Week = UNCALLED,
-    load: tuple[Load, Scaling | None] = (IDLE, None),
-    hours: Hours = NO_HOURS,
-) -> Service:
-    values = row, pools_of, rules.default_overhead_mib, counts, week, load, hours
-    return _known_services.of(row.pk, values, partial(_new_service, row, pools_of, rules, counts, week, load, hours))
-
-
 def _new_service(
     row: Any,
     pools_of: frozenset[str],
-    rules: Policy,
-    counts: tuple[ServiceCount, ...],
-    week: Week,
-    load: tuple[Load, Scaling | None],
-    hours: Hours,
+    overhead_mib: int,
+    counts: tuple[ServiceCount, ...] = NOBODY,
+    week: Week = UNCALLED,
+    load: Load = IDLE,
+    scaling: Scaling | None = None,
+    hours: Hours = NO_HOURS,
 ) -> Service:
     return Service(
         name=row.name,
         tenant=row.tenant__slug,
-        claim=claim_of(row, rules),
+        claim=_claim(row, overhead_mib),
         profile=Profile(row.profile),
         tier=Tier(row.tier),
         priority=row.priority,
@@ -231,8 +254,8 @@ def _new_service(
         cards_per_replica=row.cards_per_replica,
         starts_28d=row.starts_28d,
         p99_target_ms=row.p99_target_ms,
-        **load[0].fields(row.profile),
-        scaling=load[1],
+        **load.fields(row.profile),
+        scaling=scaling,
         failures=tuple(_failure(failure) for failure in row.failures),
         demand=_demand(row, counts, week[0]),
         wished_at=at(row.wished_at),
@@ -250,7 +273,7 @@ def _failure(row: dict[str, Any]) -> Failure:
 
 def services_named(names: Iterable[str], rules: Policy) -> dict[str, Service]:
     """Whole services, without their traffic."""
-    return {row.name: _service(row, pools_of, rules) for row, pools_of in reading.services(names)}
+    return _built((row, pools_of, rules.default_overhead_mib) for row, pools_of in reading.services(names))
 
 
 def claim_only(row: ServiceRow, rules: Policy) -> Service:
@@ -267,7 +290,7 @@ def claim_only(row: ServiceRow, rules: Policy) -> Service:
 
 def seen(row: ReplicaRow) -> Replica:
     """A replica without its traffic, for memory arithmetic."""
-    return _replica(row, row.service.name, UNKNOWN)
+    return _new_replica(row, row.service.name, *UNHEARD)
 
 
 def _demand(row: Any, counts: tuple[ServiceCount, ...], calls: int) -> Demand:
@@ -286,16 +309,9 @@ def _demand(row: Any, counts: tuple[ServiceCount, ...], calls: int) -> Demand:
     )
 
 
-def _replica(row: Any, service: str, gateways: Gateways) -> Replica:
-    in_flight, quiet = counts = traffic(row, gateways)
-    latency = gateways.latencies.replicas.get(row.pk, UNMEASURED)
-    if isinstance(row, ReplicaRow):  # a model knows no equality of values
-        return _new_replica(row, service, in_flight, quiet, latency)
-    values = (row, counts, latency)
-    return _known_replicas.of(row.pk, values, lambda: _new_replica(row, service, in_flight, quiet, latency))
-
-
-def _new_replica(row: Any, service: str, in_flight: int | None, quiet: bool, latency: ReplicaLatency) -> Replica:
+def _new_replica(
+    row: Any, service: str, in_flight: int | None, quiet: bool, latency: ReplicaLatency = UNMEASURED
+) -> Replica:
     want, reported = Want(row.want), Phase(row.phase)
     return Replica(
         id=row.pk,

@@ -104,7 +104,8 @@ def _tile(numbers: CardNumbers, names: Names, line_pct: int, dense: bool) -> Saf
         )
         tail += f"<ul>{items}</ul>"
     return mark_safe(
-        f'<article class="{"gk-c" if dense else "gk-tile"} {mood}" id="card-{card.pk}" data-shape="{shape(numbers)}">'
+        f'<article class="{"gk-c" if dense else "gk-tile"} {mood}" id="card-{card.pk}"'
+        f' data-shape="{shape(numbers, name)}">'
         f'<div class="h"><a class="stretched-link" href="{href}" hx-get="{href}" hx-target="#gk-drawer"'
         f' hx-swap="innerHTML" data-drawer aria-label="{label}">{number}</a>{_mark(name, numbers, say, dense)}'
         f'<span class="u" title="{say["used"] % gib(numbers.total_mib)}">{gib(numbers.used_mib)}</span></div>\n'

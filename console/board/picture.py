@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from math import isfinite
+from typing import Any
 
 from console.unchanged import Unchanged
 from scheduler.bar import Bar, Segment, bar_of
@@ -40,7 +41,7 @@ class Group:
 
     @property
     def mib(self) -> int:
-        return sum(size for _, size in self.segments)
+        return sum([size for _, size in self.segments])
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +119,10 @@ class Parts:
     oversell_pct: float | None
 
 
-#: A card's parts as they were worked out for these very values: most of a farm stands still.
+#: A card's parts, and its bar, as they were worked out for these very values: most of a farm stands still, and of the
+#: others what a copy uses moves each second, and what it holds does not.
 _parts: Unchanged[Parts] = Unchanged()
+_bars: Unchanged[Bar] = Unchanged()
 
 
 def picture(world: World, facts: Facts, policy: Policy, now: float) -> list[CardNumbers]:
@@ -137,7 +140,7 @@ def picture(world: World, facts: Facts, policy: Policy, now: float) -> list[Card
             seats = [_seat(replica, world, facts, idle) for replica in present.get(uuid, ())]
             claims = [None if one[1] is None else (one[1].claim, one[1].profile) for one in seats]
             values = card, policy, [(replica, own, unused) for replica, _, own, unused in seats], claims
-            parts = _parts.of(uuid, values, partial(_worked_out, card, policy, seats))
+            parts = _parts.of(uuid, values, partial(_worked_out, card, policy, seats, claims))
             result.append(_numbers(card, parts, card_facts, policy, now))
     return result
 
@@ -146,9 +149,10 @@ def _seat(replica: Replica, world: World, facts: Facts, idle: Collection[int]) -
     return replica, world.services.get(replica.service), facts.replicas.get(replica.id), replica.id in idle
 
 
-def _worked_out(card: Card, policy: Policy, seats: list[Seat]) -> Parts:
-    services = {service.name: service for _, service, _, _ in seats if service is not None}
-    bar = bar_of(book_of(card, [replica for replica, *_ in seats], services, policy))
+def _worked_out(card: Card, policy: Policy, seats: list[Seat], claims: list[Any]) -> Parts:
+    """`claims`: all that a bar wants to know of their services."""
+    copies = [replica for replica, *_ in seats]
+    bar = _bars.of(card.id, (card, policy, copies, claims), partial(_bar, card, policy, copies, seats))
     of = {replica.id: (replica, service, own, idle) for replica, service, own, idle in seats if own is not None}
     return Parts(
         groups=[_group(part, *of[part.replica]) for part in bar.segments if part.replica in of],
@@ -156,6 +160,11 @@ def _worked_out(card: Card, policy: Policy, seats: list[Seat]) -> Parts:
         eaten=bar.buffer_mib < buffer_mib(card, policy),
         oversell_pct=round(bar.oversell_pct, 1) if isfinite(bar.oversell_pct) else None,
     )
+
+
+def _bar(card: Card, policy: Policy, copies: list[Replica], seats: list[Seat]) -> Bar:
+    services = {service.name: service for _, service, _, _ in seats if service is not None}
+    return bar_of(book_of(card, copies, services, policy))
 
 
 def _numbers(card: Card, parts: Parts, facts: CardFacts, policy: Policy, now: float) -> CardNumbers:

@@ -6,7 +6,6 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from console import state
@@ -70,17 +69,14 @@ def _facts(
     latencies: Mapping[int, ReplicaLatency],
 ) -> Facts:
     """`owners`: tenant id by replica id."""
+    asked = [((row.pk, len(row)), (row, owners[row.pk], _p99_ms(latencies, row.pk))) for row in replicas]
     return Facts(
         cards={
             row.uuid: CardFacts(row.pk, row.util_pct, state.at(row.sampled_at), state.at(foreign.until(row)))
             for row in cards
         },
-        replicas={row.pk: _of(row, owners[row.pk], _p99_ms(latencies, row.pk)) for row in replicas},
+        replicas={key[0]: one for (key, _), one in zip(asked, _known.each(asked, _new), strict=True)},
     )
-
-
-def _of(row: Any, owner: int, p99_ms: int | None) -> ReplicaFacts:
-    return _known.of((row.pk, len(row)), (row, owner, p99_ms), partial(_new, row, owner, p99_ms))
 
 
 def _new(row: Any, owner: int, p99_ms: int | None) -> ReplicaFacts:

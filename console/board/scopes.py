@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from console.board.picture import CardNumbers, Group
@@ -26,37 +26,42 @@ def _anonymous(group: Group) -> Group:
 
 
 def state(card: CardNumbers) -> str:
-    """The one word a tile shows at its top, the most urgent first; empty: nothing to say."""
-    for name, holds in STATES:
-        if holds(card):
-            return name
-    return ""
+    """The one word a tile shows at its top, the most urgent first; empty: nothing to say.
+
+    One `if` after the other: a page asks a thousand times.
+    """
+    if not card.total_mib or card.sampled_at is None:
+        return "unknown"
+    if card.stale:
+        return "stale"
+    if not card.healthy:
+        return "sick"
+    if card.pressed:
+        return "pressure"
+    if card.foreign_until is not None:
+        return "foreign"
+    if card.cordoned:
+        return "cordoned"
+    return _moving(card)
 
 
-def _has(card: CardNumbers, phase: Phase) -> bool:
-    return any(group.phase == phase for group in card.groups)
+def _moving(card: CardNumbers) -> str:
+    """Of a card that is as it should be: what comes or goes on it."""
+    phases = [group.phase for group in card.groups]
+    if Phase.DRAINING in phases:
+        return "draining"
+    if Phase.STARTING in phases:
+        return "loading"
+    if any([group.until is not None for group in card.groups]):
+        return "notice"
+    return "releasing" if any([kind == "rel" and size > 0 for kind, size in card.rest]) else ""
 
 
-#: Asked in this order, and no further than the first that holds: a page asks a thousand times.
-STATES: tuple[tuple[str, Callable[[CardNumbers], bool]], ...] = (
-    ("unknown", lambda card: not card.total_mib or card.sampled_at is None),
-    ("stale", lambda card: card.stale),
-    ("sick", lambda card: not card.healthy),
-    ("pressure", lambda card: card.pressed),
-    ("foreign", lambda card: card.foreign_until is not None),
-    ("cordoned", lambda card: card.cordoned),
-    ("draining", lambda card: _has(card, Phase.DRAINING)),
-    ("loading", lambda card: _has(card, Phase.STARTING)),
-    ("notice", lambda card: any(group.until is not None for group in card.groups)),
-    ("releasing", lambda card: any(kind == "rel" and size > 0 for kind, size in card.rest)),
-)
-
-
-def shape(card: CardNumbers) -> str:
-    """Changes when the tile must be drawn anew; while it stays, only widths and figures move."""
+def shape(card: CardNumbers, word: str | None = None) -> str:
+    """Changes when the tile must be drawn anew; while it stays, only widths and figures move. `word`: its `state`."""
     parts = [f"{group.replica}{group.phase}{group.profile}{group.until or ''}" for group in card.groups]
     facts = (card.eaten, card.total_mib, card.used_mib is None, card.foreign_until)
-    text = "|".join([*parts, state(card), *map(str, facts)])
+    text = "|".join([*parts, state(card) if word is None else word, *map(str, facts)])
     return f"{zlib.crc32(text.encode()):08x}"
 
 

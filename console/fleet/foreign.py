@@ -18,6 +18,8 @@ class Taken:
 
     def until(self, card: Card) -> datetime | None:
         """None: nobody else has it now."""
+        if not self.cards and not self.hosts:
+            return None
         ends = [end for end in (self.cards.get(card.pk), self.hosts.get(card.host_id)) if end is not None]
         return max(ends, default=None)
 

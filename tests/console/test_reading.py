@@ -104,7 +104,16 @@ def test_cards_come_in_the_order_of_the_board_with_host_and_pool(farm, django_as
     assert [row.pk for row in found] == list(Card.objects.order_by("host__name", "index").values_list("pk", flat=True))
     with django_assert_num_queries(0):
         assert all(row.host.pk == row.host_id and row.pool.pk == row.pool_id for row in found)
-    some = {found[0].host_id}
+    stored = Card.objects.select_related("host", "pool").get(pk=found[0].pk)
+    for mine, theirs in ((found[0], stored), (found[0].host, stored.host), (found[0].pool, stored.pool)):
+        assert {k: v for k, v in vars(mine).items() if k != "_state"} == {
+            k: v for k, v in vars(theirs).items() if k != "_state"
+        }
+        assert (mine._state.adding, mine._state.db, mine) == (False, "default", theirs)
+    found[0].host_id = found[-1].host_id + 1
+    assert "host" not in found[0]._state.fields_cache
+    found[0].host_id = stored.host_id
+    some = {stored.host_id}
     assert {row.host_id for row in seats.reading.card_rows(some)} == some
 
 
