@@ -165,6 +165,9 @@ def service_keys() -> Mapping[str, int]:
     return {row.name: row.pk for row in NAMES.all()}
 
 
+NO_POOLS: frozenset[str] = frozenset()
+
+
 def services(names: Iterable[str] | None = None) -> Iterator[tuple[Any, frozenset[str]]]:
     """(row, names of its pools) of these services, or of all; rows as tuples with the names of the columns."""
     if names is None:
@@ -173,8 +176,9 @@ def services(names: Iterable[str] | None = None) -> Iterator[tuple[Any, frozense
         rows = SERVICES.of(Service.objects.order_by("pk").filter(name__in=names))
         links = POOLS_OF.of(Service.pools.through.objects.order_by().filter(service__name__in=names))
     named = _named(links)
+    frozen = {pk: frozenset(pools) for pk, pools in named.items()}
     for row in rows:
-        yield row, frozenset(named.get(row.pk, ()))
+        yield row, frozen.get(row.pk, NO_POOLS)
 
 
 def pools_of() -> Mapping[int, set[str]]:

@@ -29,7 +29,7 @@ from console.usage.models import HourlyCalls
 from console.wire import UNKNOWN, Gateways, ReplicaLatency, ServiceCount
 from console.workdays import Spans, intervals
 from scheduler.freeze import fell_together
-from scheduler.layers import Overrides
+from scheduler.layers import NOTHING_SET, Overrides
 from scheduler.lifecycle import seen_phase
 from scheduler.looks import Scaling
 from scheduler.move import Move
@@ -85,7 +85,7 @@ def _policy(rows: list[Any]) -> Policy:
     for _, layer, subject, name, value in rows:
         if name in known and layer in layers:
             layers[layer].setdefault(subject, {})[name] = value
-    overrides = Overrides(layers["pool"], layers["service"])
+    overrides = Overrides(layers["pool"], layers["service"]) if layers["pool"] or layers["service"] else NOTHING_SET
     group = {name: type(getattr(DEFAULT, name))(value) for name, value in layers["group"].get("", {}).items()}
     return Policy(**group, overrides=overrides)
 

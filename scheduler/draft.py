@@ -70,20 +70,22 @@ class Draft:
     def __post_init__(self) -> None:
         for card in self.world.cards.values():
             self._by_host[card.host].append(card.id)
-        for replica in self.world.replicas.values():
-            self._sit(replica)
+        self._sit(self.world.replicas.values())
         for order in self.world.orders:
             self._orders[order.service].append(order)
         for swap in self.world.swaps:
             self._swaps[swap.went].append(swap)
 
-    def _sit(self, replica: Replica) -> None:
-        number, service = replica.id, replica.service
-        self.replicas[number] = replica
-        self._by_service[service].add(number)
-        for card in replica.cards:
-            self._by_card[card].add(number)
-            self._seats[service].add(card)
+    def _sit(self, replicas: Iterable[Replica]) -> None:
+        all_of, by_service, by_card, seats = self.replicas, self._by_service, self._by_card, self._seats
+        for replica in replicas:
+            number, service, cards = replica.id, replica.service, replica.cards
+            all_of[number] = replica
+            by_service[service].add(number)
+            if cards:
+                seats[service].update(cards)
+            for card in cards:
+                by_card[card].add(number)
 
     def _put(self, replica: Replica) -> None:
         """A change: all that was worked out and may depend on it is forgotten."""
@@ -91,7 +93,7 @@ class Draft:
         for card in (*(before.cards if before else ()), *replica.cards):
             self._there.pop(card, None)
             self.altered.add(card)
-        self._sit(replica)
+        self._sit((replica,))
         for card in replica.cards:
             self._changed(card)
         for host in {at.host for c in replica.cards if (at := self.world.cards.get(c)) is not None}:

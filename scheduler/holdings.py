@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from scheduler.draft import Draft
 from scheduler.facts import counting
@@ -11,8 +13,9 @@ from scheduler.lifecycle import goes_by
 from scheduler.memory import held_mib
 
 #: MiB by tenant on one card: in all, and of those that leave anyway, and soon.
-Part = tuple[Counter[str], Counter[str]]
-NOTHING: Part = (Counter(), Counter())
+Part = tuple[Mapping[str, int], Mapping[str, int]]
+NONE: Mapping[str, int] = MappingProxyType({})
+NOTHING: Part = (NONE, NONE)
 
 
 @dataclass(slots=True)
@@ -41,9 +44,11 @@ def _nothing_summed(draft: Draft) -> Holdings:
 def _put(sums: Holdings, card: str, pool: str, part: Part) -> None:
     """The card's part in place of the one before."""
     before = sums.parts.get(card, NOTHING)
-    for total, old, new in zip((sums.held, sums.going), before, part, strict=True):
-        for tenant in old.keys() | new.keys():
-            total[tenant, pool] += new[tenant] - old[tenant]
+    for total, old, new in ((sums.held, before[0], part[0]), (sums.going, before[1], part[1])):
+        for tenant, mib in old.items():
+            total[tenant, pool] -= mib
+        for tenant, mib in new.items():
+            total[tenant, pool] += mib
     sums.parts[card] = part
 
 
@@ -51,12 +56,13 @@ def _part(draft: Draft, card: str) -> Part:
     """Nothing on a host that is lost or being emptied: what is there is had elsewhere anew, and must find room."""
     if card not in draft.fact(counting):
         return NOTHING
-    held: Counter[str] = Counter()
-    going: Counter[str] = Counter()
-    soon = draft.now + draft.policy.grace_room_s
-    for seat in draft.book(card).seats:
-        if seat.service is not None and (mib := held_mib(seat.replica, seat.service, draft.policy)):
-            held[seat.service.tenant] += mib
-            if goes_by(seat.replica, soon):
-                going[seat.service.tenant] += mib
-    return held, going
+    held: dict[str, int] = {}
+    going: dict[str, int] = {}
+    soon, policy = draft.now + draft.policy.grace_room_s, draft.policy
+    for replica, service in draft.book(card).seats:
+        if service is not None and (mib := held_mib(replica, service, policy)):
+            tenant = service.tenant
+            held[tenant] = held.get(tenant, 0) + mib
+            if goes_by(replica, soon):
+                going[tenant] = going.get(tenant, 0) + mib
+    return held, going or NONE
