@@ -38,7 +38,9 @@ class Rows:
         """One query, in its order."""
         compiler = asked.values_list(*self.columns).query.get_compiler(asked.db)
         said = list(chain.from_iterable(compiler.execute_sql(MULTI)))
-        return self._translated(said, self._converters or self._learn(compiler))
+        if not said:
+            return []
+        return self._translated(said, self._learn(compiler) if self._converters is None else self._converters)
 
     def _learn(self, compiler: Any) -> Converters:
         """The columns are the same in every question: once a process."""
@@ -53,8 +55,8 @@ class Rows:
             if old is None or old[0] != raw:
                 old = known[raw[0]] = raw, self._row(raw, converters)
             rows.append(old[1])
-        if len(known) > MOST:
-            self._known = {}
+        if len(known) > MOST:  # what is gone is forgotten
+            self._known = {raw[0]: known[raw[0]] for raw in said}
         return rows
 
     def _row(self, raw: Said, converters: Converters) -> Any:

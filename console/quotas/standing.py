@@ -110,9 +110,9 @@ def standings(of: int | None = None) -> list[PoolStanding]:
     world = ledger(rules)
     tenants, pools = {t.slug: t for t in Tenant.objects.all()}, {p.name: p for p in Pool.objects.all()}
     rows = {(row[0], row[1]): row[2] for row in QuotaRow.objects.order_by().values_list("tenant_id", "pool_id", "pk")}
-    found = []
+    found, known = [], _known(shares(world, rules), tenants)
     for pool in sorted(pools.values(), key=lambda p: p.label):
-        there = [share for share in _known(shares(world, rules), tenants) if share.pool == pool.name]
+        there = [share for share in known if share.pool == pool.name]
         scale = max((_length(share) for share in there), default=0)
         mine = [(tenants[share.tenant], share) for share in there if of in (None, tenants[share.tenant].pk)]
         lines = [Line(tenant, pool, rows.get((tenant.pk, pool.pk)), share, scale) for tenant, share in mine]

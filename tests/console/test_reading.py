@@ -48,6 +48,58 @@ def test_it_does_not_grow_for_ever():
     assert kept.of(0, 0, lambda: Thing(0)) is not first
 
 
+def test_many_are_looked_up_at_once_as_one_by_one():
+    kept: Unchanged[Thing] = Unchanged()
+    built: list[int] = []
+
+    def build(value: int, more: int) -> Thing:
+        built.append(value)
+        return Thing(value + more)
+
+    first = kept.each([("a", (1, 0)), ("b", (2, 5))], build)
+    assert first == [Thing(1), Thing(7)]
+    again = kept.each([("b", (2, 5)), ("a", (3, 0))], build)
+    assert again == [Thing(7), Thing(3)]
+    assert again[0] is first[1] is kept.of("b", (2, 5), lambda: Thing(9))
+    assert built == [1, 2, 3]
+    assert kept.each([], build) == []
+
+
+@pytest.mark.django_db
+def test_rows_of_which_there_are_none_yet_are_read_once_there_are():
+    kept = Rows("pk", "card_classes", "wished_at")
+    assert kept.of(Service.objects.none()) == kept.of(Service.objects.all()) == []
+    one = factories.service()
+    assert kept.of(Service.objects.all()) == [(one.pk, [], None)]
+
+
+@pytest.mark.django_db
+def test_what_is_kept_of_rows_does_not_grow_for_ever(monkeypatch):
+    monkeypatch.setattr("console.same_rows.MOST", 2)
+    kept, asked = Rows("pk", "name"), Service.objects.order_by("pk")
+    for name in "abc":
+        factories.service(name=name)
+    full = kept.of(asked)
+    assert all(old is new for old, new in zip(full, kept.of(asked), strict=True))
+    assert [row.name for row in kept.of(asked.filter(name="b"))] == ["b"]
+    again = kept.of(asked)
+    assert again == full
+    assert [old is new for old, new in zip(full, again, strict=True)] == [False, True, False]
+
+
+@pytest.mark.django_db
+def test_what_rows_say_alike_is_translated_once():
+    kept = Rows("pk", "card_classes", "last_call_at")
+    called = rows.moment()
+    for name in "ab":
+        factories.service(name=name)
+    Service.objects.update(last_call_at=called, card_classes=["a"])
+    first, second = kept.of(Service.objects.order_by("pk"))
+    assert first.last_call_at == second.last_call_at == called
+    assert first.card_classes is second.card_classes
+    assert first.card_classes == second.card_classes == ["a"]
+
+
 @pytest.mark.django_db
 def test_a_row_is_translated_again_only_where_the_database_says_otherwise():
     kept = Rows("pk", "name", "card_classes", "last_call_at", "model__shards")
