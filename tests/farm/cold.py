@@ -9,14 +9,12 @@ import httpx
 from tests.farm.harness import Farm, wait_for
 
 _MAKE = """
-from django.db import transaction
 from console.catalog.models import Service
-with transaction.atomic():  # one that is there without its pools may be loaded anywhere
-    row = Service.objects.get(name={like!r})
-    pools = list(row.pools.all())
-    row.pk, row.name, row.label, row.last_call_at = None, {name!r}, {name!r}, None
-    row.save(force_insert=True)
-    row.pools.set(pools)
+row = Service.objects.get(name={like!r})
+pools = list(row.pools.all())
+row.pk, row.name, row.label, row.last_call_at = None, {name!r}, {name!r}, None
+row.save(force_insert=True)
+row.pools.set(pools)
 """
 
 

@@ -1,4 +1,4 @@
-"""A corner of the farm for one test: a pool of a single card, and services that fit on it only one at a time."""
+"""A corner of the farm for one test: a pool of one card that nobody is on, services that fit on it one at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from console.accounts.models import Tenant
 from console.catalog.models import Model, Replica, Service
 from console.fleet.models import Card, Pool
 pool, _ = Pool.objects.get_or_create(name='corner', defaults={{'label': '一张卡'}})
-card = Card.objects.filter(host__name='{host}', index=7).update(pool=pool)
+taken = {{uuid for cards in Replica.objects.filter(ended_at=None).values_list('cards', flat=True) for uuid in cards}}
+card = Card.objects.filter(host__name='{host}').exclude(uuid__in=taken).order_by('-index')[0]
+Card.objects.filter(pk=card.pk).update(pool=pool)
 model, _ = Model.objects.get_or_create(slug='corner-2g', defaults=dict(name='corner', weights='corner-2g',
     weights_mib={weights}, kv_bytes_per_token=57344, max_context=32768))
 Model.objects.filter(pk=model.pk).update(weights_mib={weights})
@@ -23,7 +25,7 @@ for name, priority in {services!r}.items():
         model=model, weights_mib={weights}, kv_cap_mib=9216, headroom_mib=512, max_model_len=8192, tier='cold',
         priority=priority, profile='online'))
     row.pools.set([pool])
-print(Card.objects.get(host__name='{host}', index=7).uuid)
+print(card.uuid)
 """
 
 
@@ -38,7 +40,6 @@ class Corner:
 
     def __post_init__(self) -> None:
         code = _MAKE.format(host=HOST, weights=self.weights_mib, services=self.services)
-        self.policy = dict(self.farm.rows("select name, value from policies_policyvalue"))
         self.card = self.farm.django(code).split()[-1]
         wait_for("the gateway knows the corner", self._known, 20)
 
@@ -68,18 +69,3 @@ class Corner:
         self.farm.django(
             f"from console.fleet.models import Card\nCard.objects.filter(uuid='{self.card}').update(cordoned=True)"
         )
-
-    def clear(self) -> None:
-        """Services gone, their engines stopped, the card back in its pool, policy as it was."""
-        names = list(self.services)
-        self.farm.policy(idle_unload_s=2, grace_s=0, min_loaded_s=0, half_empty_pct=0)
-        left = f"Replica.objects.filter(service__name__in={names}, ended_at=None).count()"
-        gone = f"from console.catalog.models import *\nprint({left})"
-        wait_for("the corner is empty", lambda: self.farm.django(gone).split()[-1] == "0", 90, 1.0)
-        self.farm.remove(*names)
-        self.farm.django(
-            "from console.fleet.models import Card\n"
-            f"other = Card.objects.filter(host__name='{HOST}', index=6).values_list('pool', flat=True)[0]\n"
-            f"Card.objects.filter(uuid='{self.card}').update(pool=other, cordoned=False)\n"
-        )
-        self.farm.set_policy(self.policy)

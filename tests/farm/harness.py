@@ -26,7 +26,12 @@ from tests.farm.shell import ROOT, Shell
 from tests.ports import free_ports
 
 READY_S = 150.0
+#: What comes at all comes by then, on a machine three times slower too: a limit ends a test that fails, nothing else.
+LEAST_S = 60.0
 PR_SET_PDEATHSIG = 1
+
+#: A caller is held for as long as a load takes on a busy machine; where the hold is the point, the test sets its own.
+PATIENT = {"hold_small_s": 60, "hold_large_s": 60}
 
 #: How a part is recognised by its command line.
 COMMANDS = {
@@ -40,8 +45,9 @@ COMMANDS = {
 }
 
 
-def wait_for(what: str, reached: Callable[[], Any], limit_s: float = 60.0, every_s: float = 0.1) -> Any:
+def wait_for(what: str, reached: Callable[[], Any], limit_s: float = LEAST_S, every_s: float = 0.1) -> Any:
     """The first true value of `reached()`; fails with `what` after a generous limit."""
+    limit_s = max(limit_s, LEAST_S)
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline:
         if value := reached():
@@ -65,6 +71,7 @@ class Farm:
     gateway_port: int
     process: subprocess.Popen[bytes]
     ready: dict[str, Any] = field(default_factory=dict)
+    found: dict[str, Any] = field(default_factory=dict)  # before the first test: what `tidy` puts back
     shell: Shell | None = None
 
     @classmethod
@@ -85,15 +92,19 @@ class Farm:
             )
         farm = cls(home, web_port, gateway_port, process)
         try:
-            wait_for(f"farm ready, see {home}", farm._look, READY_S)
-        except AssertionError:
+            wait_for("farm ready", farm._look, READY_S)
+            assert not farm.ready["missing"], farm.ready["missing"]
+        except AssertionError as error:
             farm.stop()
-            raise
-        assert not farm.ready["missing"], farm.ready["missing"]
+            raise AssertionError(f"{error}\n{farm.said()}") from error
         return farm
 
+    def said(self) -> str:
+        """All that the supervisor wrote."""
+        return (self.home / "supervisor.log").read_text(errors="replace")
+
     def _look(self) -> bool:
-        assert self.process.poll() is None, (self.home / "supervisor.log").read_text()
+        assert self.process.poll() is None, "the supervisor has ended"
         path = self.home / "ready.json"
         if path.exists():
             self.ready = json.loads(path.read_text())
@@ -203,20 +214,9 @@ class Farm:
     def policy(self, **values: float) -> None:
         self.django(
             "from console.policies.models import PolicyValue\n"
-            f"for n, v in {values!r}.items(): PolicyValue.objects.update_or_create(name=n, defaults={{'value': v}})"
+            f"for name, value in {values!r}.items():\n"
+            "    PolicyValue.objects.update_or_create(layer='group', subject='', name=name, defaults={'value': value})"
         )
-
-    def remove(self, *services: str) -> None:
-        """Their rows and all that hangs on them, under one lock: rows that tell of them arrive all the time."""
-        self.django(
-            "from django.db import transaction\nfrom console.catalog.models import Service\n"
-            f"with transaction.atomic(): Service.objects.filter(name__in={services!r}).delete()"
-        )
-
-    def set_policy(self, values: dict[str, float]) -> None:
-        """These and no others."""
-        self.django("from console.policies.models import PolicyValue\nPolicyValue.objects.all().delete()")
-        self.policy(**values)
 
     # Looking
 
@@ -251,7 +251,7 @@ class Farm:
             told: dict[str, Any] = json.loads(store.get("routes") or "{}")  # type: ignore[arg-type]
         return told
 
-    def ask(self, service: str, *, max_tokens: int = 4, timeout_s: float = 60.0, **headers: str) -> httpx.Response:
+    def ask(self, service: str, *, max_tokens: int = 4, timeout_s: float = 90.0, **headers: str) -> httpx.Response:
         """A plain call through the gateway."""
         return httpx.post(
             f"{self.gateway}/v1/chat/completions",

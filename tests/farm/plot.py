@@ -12,40 +12,34 @@ from tests.farm.harness import Farm, wait_for
 
 _MAKE = """
 import json
-from django.db import transaction
 from console.accounts.models import Tenant
 from console.catalog.models import Model, Replica, Service
 from console.fleet.models import Card, Pool
 
-def make():
-    pool, _ = Pool.objects.get_or_create(name='{name}', defaults={{'label': '{name}'}})
-    before = []
-    living = Replica.objects.filter(ended_at=None).values_list('cards', flat=True)
-    taken = {{uuid for cards in living for uuid in cards}}
-    for host in {hosts!r}:
-        free = Card.objects.filter(host__name=host).exclude(uuid__in=taken).exclude(pool=pool)
-        card = free.order_by('-index')[0]
-        before.append((card.pk, card.pool_id, card.uuid))
-        Card.objects.filter(pk=card.pk).update(pool=pool)
-    for name, columns in {services!r}.items():
-        kv_bytes = columns.pop('kv_bytes_per_token', 57344)
-        weights = columns['weights_mib']
-        model, _ = Model.objects.get_or_create(slug=name, defaults=dict(name=name, weights=f'plot-{{weights}}',
-            weights_mib=weights, kv_bytes_per_token=kv_bytes, max_context=131072))
-        row, _ = Service.objects.update_or_create(name=name, defaults=dict(dict(label=name, model=model,
-            tenant=Tenant.objects.first(), tier='cold', tier_fixed=True), **columns))
-        row.pools.set([pool])
-    return before
-
-with transaction.atomic():  # a service that is there without its pool may be loaded anywhere
-    before = make()
-print(json.dumps(before))
+pool, _ = Pool.objects.get_or_create(name={name!r}, defaults={{'label': {name!r}}})
+chosen = []
+living = Replica.objects.filter(ended_at=None).values_list('cards', flat=True)
+taken = {{uuid for cards in living for uuid in cards}}
+for host in {hosts!r}:
+    free = Card.objects.filter(host__name=host).exclude(uuid__in=taken).exclude(pool=pool)
+    card = free.order_by('-index')[0]
+    chosen.append((card.pk, card.uuid))
+    Card.objects.filter(pk=card.pk).update(pool=pool)
+for name, columns in {services!r}.items():
+    kv_bytes = columns.pop('kv_bytes_per_token', 57344)
+    weights = columns['weights_mib']
+    model, _ = Model.objects.get_or_create(slug=name, defaults=dict(name=name, weights=f'plot-{{weights}}',
+        weights_mib=weights, kv_bytes_per_token=kv_bytes, max_context=131072))
+    row, _ = Service.objects.update_or_create(name=name, defaults=dict(dict(label=name, model=model,
+        tenant=Tenant.objects.first(), tier='cold', tier_fixed=True), **columns))
+    row.pools.set([pool])
+print(json.dumps(chosen))
 """
 
 
 @dataclass
 class Plot:
-    """`hosts`: a card on each that nobody is on; `services`: their columns by name. Call `clear` at the end."""
+    """`hosts`: a card on each that nobody is on; `services`: their columns by name."""
 
     farm: Farm
     name: str
@@ -55,11 +49,9 @@ class Plot:
     numbers: list[int] = field(default_factory=list)  # the cards' ids
 
     def __post_init__(self) -> None:
-        self.policy = dict(self.farm.rows("select name, value from policies_policyvalue where layer = 'group'"))
         code = _MAKE.format(name=self.name, hosts=self.hosts, services=self.services)
-        self.before = json.loads(self.farm.django(code).splitlines()[-1])
-        self.numbers = [pk for pk, _, _ in self.before]
-        self.uuids = [uuid for _, _, uuid in self.before]
+        chosen = json.loads(self.farm.django(code).splitlines()[-1])
+        self.numbers, self.uuids = map(list, zip(*chosen, strict=True))
         wait_for("the gateway knows the plot", self._known, 20)
 
     def _known(self) -> bool:
@@ -71,23 +63,3 @@ class Plot:
         """(id, host, card) of its one ready copy."""
         ((pk, host, cards),) = self.farm.replicas(service)
         return pk, host, cards[0]
-
-    def clear(self) -> None:
-        """Services gone, their engines stopped, the cards back in their pools, policy as it was."""
-        names = list(self.services)
-        self.farm.django(
-            "from console.catalog.models import Service\n"
-            f"Service.objects.filter(name__in={names}).update(min_replicas=0, tier='cold', whitelisted_until=None)"
-        )
-        self.farm.policy(idle_unload_s=2, grace_s=0, min_loaded_s=0, half_empty_pct=0, left_alone_s=0)
-        left = (
-            "select 1 from catalog_replica r join catalog_service s on s.id = r.service_id"
-            f" where s.name in ({','.join('?' * len(names))}) and r.ended_at is null"
-        )
-        wait_for("the plot is empty", lambda: not self.farm.rows(left, *names), 90, 0.5)
-        self.farm.remove(*names)
-        self.farm.django(
-            "from console.fleet.models import Card\n"
-            f"for card, pool, _ in {self.before!r}: Card.objects.filter(pk=card).update(pool=pool)"
-        )
-        self.farm.set_policy(self.policy)

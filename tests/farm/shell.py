@@ -1,5 +1,8 @@
 """A Django process of one farm, kept open: starting one for each statement costs a second of processor.
 
+What is sent is done whole or not at all, and nobody sees half of it: a service that is there without its pools may be
+loaded anywhere.
+
 `python -m tests.farm.shell` answers each line of standard input, a JSON text of statements, by one JSON line
 `[what they printed, traceback or ""]`.
 """
@@ -50,13 +53,13 @@ class Shell:
 
 def main() -> None:
     import django
-    from django.db import connection
+    from django.db import connection, transaction
 
     django.setup()
     for line in sys.stdin:
         said, error = io.StringIO(), ""
         try:
-            with contextlib.redirect_stdout(said):
+            with contextlib.redirect_stdout(said), transaction.atomic():
                 exec(json.loads(line), {})
         except Exception:
             error = traceback.format_exc()

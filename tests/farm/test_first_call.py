@@ -93,7 +93,6 @@ def desk(request: pytest.FixtureRequest, farm: Farm, watched: Watcher) -> Iterat
     with launched() as browser:
         made = Desk(farm, browser, request.param, [])
         yield made
-    farm.remove(made.service)
     assert made.complaints == []
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -16,10 +15,13 @@ pytestmark = [pytest.mark.farm, pytest.mark.timeout(300)]
 HOSTS = ("gpu-03", "gpu-04")
 _MAKE = """
 from console.accounts.models import Tenant
-from console.catalog.models import Model, Service
+from console.catalog.models import Model, Replica, Service
 from console.fleet.models import Card, Pool
 pool, _ = Pool.objects.get_or_create(name='teams', defaults={'label': '四卡一组'})
-Card.objects.filter(host__name__in=('gpu-03', 'gpu-04'), index__gte=4).update(pool=pool)
+taken = {uuid for cards in Replica.objects.filter(ended_at=None).values_list('cards', flat=True) for uuid in cards}
+for host in ('gpu-03', 'gpu-04'):
+    free = Card.objects.filter(host__name=host).exclude(uuid__in=taken).order_by('-index')[:4]
+    Card.objects.filter(pk__in=[card.pk for card in free]).update(pool=pool)
 model, _ = Model.objects.get_or_create(slug='team-8g', defaults=dict(name='team', weights='team-8g',
     weights_mib=8000, kv_bytes_per_token=57344, max_context=32768))
 row, _ = Service.objects.update_or_create(name='team', defaults=dict(label='team', tenant=Tenant.objects.first(),
@@ -41,33 +43,13 @@ row = Proposal.objects.create(pool=Pool.objects.get(name='teams'), at=now, until
 Move.objects.create(proposal=row, number=1, service=copy.service, replica=copy, source=copy.cards,
     target=sorted(target), after_pct=0)
 """
-_CLEAR = """
-from console.fleet.models import Card
-for name in ('gpu-03', 'gpu-04'):
-    home = Card.objects.filter(host__name=name, index=0).values_list('pool', flat=True)[0]
-    Card.objects.filter(host__name=name, index__gte=4).update(pool=home)
-"""
 
 
 @pytest.fixture
-def teams(farm: Farm, watched: Watcher) -> Iterator[Farm]:
-    policy = dict(farm.rows("select name, value from policies_policyvalue"))
+def teams(farm: Farm, watched: Watcher) -> Farm:
     farm.django(_MAKE)
     farm.policy(repack_from_min=0, repack_until_min=1439)
-    yield farm
-    farm.policy(idle_unload_s=2, grace_s=0, min_loaded_s=0, half_empty_pct=0, left_alone_s=0)
-    wait_for("the team is gone", lambda: not living(farm), 90, 1.0)
-    farm.remove("team")
-    farm.django(_CLEAR)
-    farm.set_policy(policy)
-
-
-def living(farm: Farm) -> list[tuple[int, str, list[str]]]:
-    rows = farm.rows(
-        "select r.id, h.name, r.cards from catalog_replica r join catalog_service s on s.id = r.service_id"
-        " join fleet_host h on h.id = r.host_id where s.name = 'team' and r.ended_at is null"
-    )
-    return [(pk, host, json.loads(cards)) for pk, host, cards in rows]
+    return farm
 
 
 def status(farm: Farm) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -24,7 +23,7 @@ STEADY = {"neighbour_rise_day_pct": 1000, "neighbour_rise_night_pct": 1000, "min
 
 
 @pytest.fixture
-def corner(farm: Farm, watched: Watcher) -> Iterator[Corner]:
+def corner(farm: Farm, watched: Watcher) -> Corner:
     """A batch and an online service, both ready on one card."""
     made = Corner(farm, {NIGHT: 40, DESK: 60})
     farm.django(
@@ -35,8 +34,7 @@ def corner(farm: Farm, watched: Watcher) -> Iterator[Corner]:
     farm.policy(**STEADY, **all_day(batch=True))
     for name in (NIGHT, DESK):
         assert farm.ask(name).status_code == 200
-    yield made
-    made.clear()
+    return made
 
 
 def all_day(*, batch: bool) -> dict[str, float]:

@@ -18,11 +18,10 @@ pytestmark = [pytest.mark.farm, pytest.mark.timeout(300)]
 
 
 @pytest.fixture
-def corner(farm: Farm, watched: Watcher) -> Iterator[Corner]:
+def corner(farm: Farm, watched: Watcher) -> Corner:
     made = Corner(farm, {"swap-a": 50, "swap-b": 50})
     farm.policy(min_loaded_s=1)
-    yield made
-    made.clear()
+    return made
 
 
 @pytest.fixture

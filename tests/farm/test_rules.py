@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -22,10 +21,8 @@ STAY_S = 20
 
 
 @pytest.fixture
-def corner(farm: Farm, watched: Watcher) -> Iterator[Corner]:
-    made = Corner(farm, {"swap-a": 50, "swap-b": 50})
-    yield made
-    made.clear()
+def corner(farm: Farm, watched: Watcher) -> Corner:
+    return Corner(farm, {"swap-a": 50, "swap-b": 50})
 
 
 def starts(farm: Farm, service: str, since: int) -> int:
@@ -156,12 +153,11 @@ COPIES = {
 
 
 @pytest.fixture
-def pair(farm: Farm, watched: Watcher) -> Iterator[Plot]:
+def pair(farm: Farm, watched: Watcher) -> Plot:
     """Two copies on two of three hosts."""
     plot = Plot(farm, "pair", list(HOSTS), COPIES)
     wait_for("both are ready", lambda: len(farm.replicas(PAIR)) == 2, 60)
-    yield plot
-    plot.clear()
+    return plot
 
 
 def test_s20_a_host_dies_the_standby_serves_and_the_lost_copy_is_rebuilt(pair: Plot) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +25,6 @@ pool, _ = Pool.objects.get_or_create(name='grows', defaults={{'label': '四张�
 taken = {{uuid for cards in Replica.objects.filter(ended_at=None).values_list('cards', flat=True) for uuid in cards}}
 free = [c for c in Card.objects.order_by('-index') if c.uuid not in taken and c.total_mib >= 20000]
 one_each = {{c.host_id: c for c in reversed(free)}}
-print([(c.pk, c.pool_id) for c in one_each.values()])
 Card.objects.filter(pk__in=[c.pk for c in one_each.values()]).update(pool=pool)
 model, _ = Model.objects.get_or_create(slug='grows-2g', defaults=dict(name='grows', weights='grows-2g',
     weights_mib=2000, kv_bytes_per_token=57344, max_context=32768))
@@ -42,10 +40,9 @@ class Grown:
     """A pool of a card on each host, and one service of 2 to 4 copies in it."""
 
     farm: Farm
-    cards: str = "[]"
 
     def make(self, seqs: int, least: int = 2) -> None:
-        self.cards = self.farm.django(_MAKE.format(name=NAME, seqs=seqs, least=least)).strip().splitlines()[-1]
+        self.farm.django(_MAKE.format(name=NAME, seqs=seqs, least=least))
         for host in self.hosts():
             faults.set_fault(host / "sim", "slow", f"service:{NAME}", factor=FACTOR)
         wait_for("its minimum is ready", lambda: len(self.farm.replicas(NAME)) == least, 90)
@@ -111,26 +108,10 @@ class Grown:
             assert len(streams) <= 20
         return streams
 
-    def clear(self) -> None:
-        """Its engines stopped, its row gone, the cards back in their pools."""
-        self.hasten()
-        self.least(0)
-        self.farm.policy(idle_unload_s=2, grace_s=0, min_loaded_s=0, half_empty_pct=0)
-        wait_for("nothing of it is left", lambda: not self.calls(), 90, 0.5)
-        self.farm.remove(NAME)
-        self.farm.django(
-            "from console.fleet.models import Card\n"
-            f"for card, pool in {self.cards}: Card.objects.filter(pk=card).update(pool=pool)\n"
-        )
-
 
 @pytest.fixture
-def grown(farm: Farm, watched: Watcher) -> Iterator[Grown]:
-    policy = dict(farm.rows("select name, value from policies_policyvalue"))
-    made = Grown(farm)
-    yield made
-    made.clear()
-    farm.set_policy(policy)
+def grown(farm: Farm, watched: Watcher) -> Grown:
+    return Grown(farm)
 
 
 def test_a_queue_brings_copies_and_quiet_takes_them_back_in_one_step(grown: Grown) -> None:

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from demo.scenes.play import SCENES
-from tests.farm.harness import ROOT, Farm
+from tests.farm.harness import ROOT, Farm, wait_for
 
 pytestmark = pytest.mark.farm
 
 
-def scene(farm: Farm, story: str) -> subprocess.Popen[str]:
+@contextmanager
+def scene(farm: Farm, story: str) -> Iterator[subprocess.Popen[str]]:
+    """Being played; when the test fails it does not go on into the next one."""
     words = [sys.executable, "-m", "demo.scenes", story, "--home", str(farm.home)]
-    return subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    playing = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        yield playing
+    finally:
+        if playing.poll() is None:
+            playing.kill()
+            playing.communicate()
 
 
 def in_force(farm: Farm) -> list[tuple[object, ...]]:
@@ -37,8 +45,8 @@ def faults(farm: Farm) -> list[object]:
 @pytest.mark.parametrize("story", ["S08", "S04", "S02"])
 def test_a_scene_goes_as_its_story_says_and_leaves_nothing_behind(farm: Farm, story: str) -> None:
     before = in_force(farm)
-    playing = scene(farm, story)
-    said, _ = playing.communicate(timeout=500)
+    with scene(farm, story) as playing:
+        said, _ = playing.communicate(timeout=500)
     assert playing.returncode == 0, said
     assert SCENES[story][1] in said
     assert in_force(farm) == before
@@ -48,12 +56,9 @@ def test_a_scene_goes_as_its_story_says_and_leaves_nothing_behind(farm: Farm, st
 @pytest.mark.timeout(300)
 def test_a_scene_that_is_interrupted_puts_back_what_it_changed(farm: Farm) -> None:
     before = in_force(farm)
-    playing = scene(farm, "S05")
-    deadline = time.monotonic() + 120
-    while in_force(farm) == before and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert in_force(farm) != before
-    os.kill(playing.pid, signal.SIGINT)
-    said, _ = playing.communicate(timeout=150)
+    with scene(farm, "S05") as playing:
+        wait_for("it has changed something", lambda: in_force(farm) != before, 120)
+        playing.send_signal(signal.SIGINT)
+        said, _ = playing.communicate(timeout=150)
     assert playing.returncode == 0, said
     assert in_force(farm) == before

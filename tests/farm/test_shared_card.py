@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator
 
 import httpx
 import pytest
@@ -16,15 +15,6 @@ from tests.farm.watcher import Watcher
 from workers.simulator import faults
 
 pytestmark = [pytest.mark.farm, pytest.mark.timeout(300)]
-
-
-@pytest.fixture
-def plots(farm: Farm, watched: Watcher) -> Iterator[list[Plot]]:
-    made: list[Plot] = []
-    yield made
-    faults.clear_faults(farm.home / "hosts" / "gpu-04" / "sim")
-    for plot in made:
-        plot.clear()
 
 
 def a_claim(weights: float, kv: float, headroom: float) -> dict[str, int]:
@@ -42,9 +32,8 @@ THREE = {
 FIXED_MIB = {"inst-a": 16575, "inst-b": 7769, "inst-c": 4287}
 
 
-def test_s01_three_share_a_card_that_adds_up_and_the_standby_is_on_another_host(plots: list[Plot], farm: Farm) -> None:
+def test_s01_three_share_a_card_that_adds_up_and_the_standby_is_on_another_host(farm: Farm, watched: Watcher) -> None:
     plot = Plot(farm, "three", ["gpu-01", "gpu-02"], THREE)
-    plots.append(plot)
     wait_for("all are ready", lambda: [len(farm.replicas(name)) for name in THREE] == [2, 1, 1], 120, 0.5)
     large, other = plot.uuids
     assert {plot.one(name)[2] for name in ("inst-b", "inst-c")} == {large}
@@ -96,11 +85,10 @@ FEW = 40  # answers of the hotline that its P99 is of
 
 
 def test_s03_whose_texts_grow_queues_in_its_own_engine_and_the_hotline_beside_it_stays_as_fast(
-    plots: list[Plot], farm: Farm
+    farm: Farm, watched: Watcher
 ) -> None:
     """Both read short texts first, the reader as many as its engine runs at once: what is compared is the growing."""
     plot = Plot(farm, "beside", ["gpu-04"], BESIDE)
-    plots.append(plot)
     wait_for("both are ready", lambda: all(farm.replicas(name) for name in BESIDE), 90, 0.5)
     assert plot.one(HOTLINE)[2] == plot.one(READER)[2] == plot.uuids[0]
     before, sim = engines(farm), farm.home / "hosts" / "gpu-04" / "sim"

@@ -45,6 +45,7 @@ class Farm:
     was_ready: dict[str, list[float]] = field(default_factory=dict)  # service: when a copy became so
     advised: list[tuple[float, Decision, str]] = field(default_factory=list)  # what a pool's mode did not let act
     faults: dict[str, tuple[str, bool]] = field(default_factory=dict)  # service: (code, fatal) of its failed starts
+    pressed: list[tuple[float, Decision]] = field(default_factory=list)  # the journal's evictions
     next_id: int = 1000
 
     # What a test does
@@ -79,6 +80,8 @@ class Farm:
             self.journal.append((self.now, decision))
             if decision.refusal is None:
                 self._record(decision)
+                if decision.reason is Reason.PRESSURE and "frees_mib" in decision.numbers:
+                    self.pressed.append((self.now, decision))
         for name, service in self.world.services.items():
             if service.demand.held:
                 told = outlook(self.world, self.policy, service, decisions, self.now)
@@ -147,23 +150,24 @@ class Farm:
         if replica.phase in (Phase.READY, Phase.DRAINING):
             count = self.calls.get(replica.id, 0)
             seen |= {"in_flight": count, "quiet": replica.phase is Phase.DRAINING and not count}
-        return replace(replica, **seen) if seen else replica
+        new = {name: value for name, value in seen.items() if getattr(replica, name) != value}
+        return replace(replica, **new) if new else replica
 
     def _measured(self, card: Card) -> Card:
         on = [r for r in self.world.replicas.values() if card.id in r.cards]
         seats = [Seat(r, self.world.services.get(r.service)) for r in on]
         taken = card.driver_reserved_mib + ours_mib(seats, self.policy) + self.foreign.get(card.id, 0)
         self.peak_pct[card.id] = max(self.peak_pct.get(card.id, 0.0), taken * 100 / card.total_mib)
-        seen = replace(card, unavailable_mib=taken)
-        return replace(seen, pressed_samples=samples_after(seen, card.pressed_samples, self.policy))
+        seen = card if card.unavailable_mib == taken else replace(card, unavailable_mib=taken)
+        samples = samples_after(seen, card.pressed_samples, self.policy)
+        return seen if samples == card.pressed_samples else replace(seen, pressed_samples=samples)
 
     def _evictions(self) -> tuple[Eviction, ...]:
         """As the journal tells them: closed by the first copy that became ready since, or by whoever let it go."""
         found = []
-        for at, d in self.journal:
-            if d.reason is Reason.PRESSURE and d.refusal is None and "frees_mib" in d.numbers:
-                answered = any(w >= at for w in self.was_ready.get(d.service, ())) or self._let_go(d.service, at)
-                found.append(Eviction(d.service, str(d.numbers["card"]), at, d.verb is Verb.DRAIN and not answered))
+        for at, d in self.pressed:
+            answered = any(w >= at for w in self.was_ready.get(d.service, ())) or self._let_go(d.service, at)
+            found.append(Eviction(d.service, str(d.numbers["card"]), at, d.verb is Verb.DRAIN and not answered))
         return tuple(found)
 
     def _let_go(self, service: str, since: float) -> bool:
