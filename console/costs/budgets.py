@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from console import state
 from console.accounts.access import Act, allowed, is_one, may, own
-from console.accounts.models import ApiKey, Role, Tenant
-from console.catalog.models import Service
+from console.accounts.models import Role
+from console.costs.forms import FEN, CallBudgetFields, CardBudgetFields, whole
 from console.costs.standing import lines
 from console.costs.views import person
 from console.filters import yuan
 from console.forms import Styled
 from console.money.models import CallBudget, CardBudget
 from console.money.months import next_month
-from console.service_field import ServiceField
-from scheduler.call_budget import Unit
-
-FEN = 100
 
 
 @allowed(Act.SEE_BUDGETS)
@@ -56,61 +49,12 @@ def _used(row: CallBudget, now: datetime) -> tuple[CallBudget, int, int]:
     return row, used, 100 * used // row.limit if row.limit else 100
 
 
-class CardBudgetForm(Styled, forms.Form):
-    tenant = forms.ModelChoiceField(
-        Tenant.objects.all(), label=gettext_lazy("公司"), empty_label=gettext_lazy("选一家公司")
-    )
-    service = ServiceField(
-        label=pgettext_lazy("one", "业务"), required=False, empty_label=gettext_lazy("公司的全部业务")
-    )
-    yuan = forms.DecimalField(
-        label=gettext_lazy("每月，元"),
-        min_value=0,
-        max_value=Decimal(1_000_000_000),
-        decimal_places=2,
-        help_text=gettext_lazy("按卡时价格算。用满才收缩：先通知，低优先级先走，在线业务保留最少实例，从不拒绝调用。"),
-    )
-
-    def __init__(self, data: Any = None) -> None:
-        super().__init__(data)
-        self.fields["service"].queryset = Service.objects.all()  # type: ignore[attr-defined]
-
-    def clean(self) -> dict[str, Any]:
-        given = super().clean() or {}
-        service, tenant = given.get("service"), given.get("tenant")
-        if service is not None and tenant is not None and service.tenant_id != tenant.pk:
-            raise ValidationError(_("这个业务不是这家公司的。"))
-        return given
+class CardBudgetForm(Styled, CardBudgetFields):
+    pass
 
 
-class CallBudgetForm(Styled, forms.Form):
-    tenant = forms.ModelChoiceField(
-        Tenant.objects.all(), label=gettext_lazy("公司"), empty_label=gettext_lazy("选一家公司")
-    )
-    key = forms.ModelChoiceField(
-        ApiKey.objects.filter(revoked_at=None).select_related("tenant"),
-        label=gettext_lazy("密钥"),
-        required=False,
-        empty_label=gettext_lazy("公司的全部密钥"),
-    )
-    unit = forms.ChoiceField(
-        label=gettext_lazy("按什么算"),
-        choices=[(Unit.TOKENS.value, gettext_lazy("token 数")), (Unit.FEN.value, gettext_lazy("元"))],
-    )
-    amount = forms.DecimalField(
-        label=gettext_lazy("每月上限"),
-        min_value=0,
-        max_value=Decimal(10**15),
-        decimal_places=2,
-        help_text=gettext_lazy("用完后网关拒绝调用，到下月初恢复。按元算的在每小时入账后才更新。"),
-    )
-
-    def clean(self) -> dict[str, Any]:
-        given = super().clean() or {}
-        key, tenant = given.get("key"), given.get("tenant")
-        if key is not None and tenant is not None and key.tenant_id != tenant.pk:
-            raise ValidationError(_("这个密钥不是这家公司的。"))
-        return given
+class CallBudgetForm(Styled, CallBudgetFields):
+    pass
 
 
 def _form(request: HttpRequest, form: forms.Form, title: str) -> HttpResponse:
@@ -122,6 +66,7 @@ def _form(request: HttpRequest, form: forms.Form, title: str) -> HttpResponse:
 def card_budget_new(request: HttpRequest) -> HttpResponse:
     """A new one, or a new limit for the one that is there."""
     form = CardBudgetForm(request.POST or None)
+    form.scope(person(request))
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data
         limit = int(given["yuan"] * FEN)
@@ -136,9 +81,10 @@ def card_budget_new(request: HttpRequest) -> HttpResponse:
 @allowed(Act.EDIT_BUDGETS)
 def call_budget_new(request: HttpRequest) -> HttpResponse:
     form = CallBudgetForm(request.POST or None)
+    form.scope(person(request))
     if request.method == "POST" and form.is_valid():
         given = form.cleaned_data
-        limit = int(given["amount"] * (FEN if given["unit"] == Unit.FEN else 1))
+        limit = whole(given["unit"], given["amount"])
         of = {"tenant": given["tenant"], "key": given["key"], "unit": given["unit"]}
         if not _saved(CallBudget, of, {"limit": limit}):
             form.add_error(None, _("刚才有人也设了这个预算，请再提交一次。"))

@@ -20,22 +20,8 @@ def mib_field(label: Any, help_text: Any) -> forms.IntegerField:
     return forms.IntegerField(label=label, help_text=help_text, min_value=0, max_value=MOST_MIB)
 
 
-def guaranteed() -> forms.IntegerField:
-    return mib_field(
-        gettext_lazy("保证，MiB"),
-        gettext_lazy("公司自己要用时一定有：别家借着的先摘流让出，不切断调用。1 GiB = 1024 MiB。"),
-    )
-
-
-def borrowable() -> forms.IntegerField:
-    return mib_field(
-        gettext_lazy("可借，MiB"),
-        gettext_lazy("别家闲着时最多再借这么多；人家要用就让回。填 0：只用自己的。"),
-    )
-
-
-class QuotaForm(Styled, forms.Form):
-    """`seen_*`: what the page showed, so that nobody's change is overwritten unseen."""
+class QuotaFields(forms.Form):
+    """The same where the centre sets a quota and where a company asks for one."""
 
     tenant = forms.ModelChoiceField(
         Tenant.objects.all(), label=gettext_lazy("公司"), empty_label=gettext_lazy("选一家公司")
@@ -43,8 +29,19 @@ class QuotaForm(Styled, forms.Form):
     pool = forms.ModelChoiceField(
         Pool.objects.order_by("label"), label=gettext_lazy("资源池"), empty_label=gettext_lazy("选一个资源池")
     )
-    guaranteed_mib = guaranteed()
-    borrowable_mib = borrowable()
+    guaranteed_mib = mib_field(
+        gettext_lazy("保证，MiB"),
+        gettext_lazy("公司自己要用时一定有：别家借着的先摘流让出，不切断调用。1 GiB = 1024 MiB。"),
+    )
+    borrowable_mib = mib_field(
+        gettext_lazy("可借，MiB"),
+        gettext_lazy("别家闲着时最多再借这么多；人家要用就让回。填 0：只用自己的。"),
+    )
+
+
+class QuotaForm(Styled, QuotaFields):
+    """`seen`: what the page showed, so that nobody's change is overwritten unseen."""
+
     seen = forms.RegexField(r"^\d{1,13}\+\d{1,13}$", required=False, widget=forms.HiddenInput)
 
     def __init__(self, *args: Any, fixed: bool = False, **kwargs: Any) -> None:

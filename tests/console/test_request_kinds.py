@@ -12,12 +12,14 @@ from console.accounts.models import ApiKey, Tenant
 from console.catalog.models import Service
 from console.costs.prices import FEN
 from console.fleet.models import Pool, Quota
-from console.money.models import CardBudget
+from console.money.models import CallBudget, CardBudget, KeyCost
+from console.money.months import next_month
 from console.policies.change import in_force, write
 from console.policies.models import Layer, PolicyValue
 from console.requests import course
 from console.requests.kinds import KINDS
 from console.requests.models import Request, State
+from console.usage.models import HourlyCalls
 from tests.console import rows
 from tests.console.asking import NAME, another_approver, click, decide, filed, local, service, text
 
@@ -133,6 +135,81 @@ def test_a_budget_that_is_spent_already_says_who_would_stop(farm):
     drained = {name for verb, reason, names, more in found["effects"] if reason == "budget" and more for name in names}
     assert drained
     assert drained <= set(Service.objects.filter(tenant=estate()).values_list("name", flat=True))
+
+
+def calls(amount: str = "1000", unit: str = "tokens", **more: str) -> Request:
+    return filed(kind="calls", **{"tenant": str(estate().pk), "unit": unit, "amount": amount, "why": "试点", **more})
+
+
+def used(tokens: int, days_ago: float = 0.0, key: int = 0) -> None:
+    hour = (timezone.now() - timedelta(days=days_ago)).replace(minute=0, second=0, microsecond=0)
+    values = {"service": NAME, "tenant": "estate", "key_id": key, "calls": 1}
+    HourlyCalls.objects.create(hour=hour, prompt_tokens=tokens, **values)
+
+
+def facts(row: Request) -> dict[str, dict[str, str]]:
+    return dict(KINDS[row.kind].consequences(row, timezone.now().timestamp())["facts"])
+
+
+def test_a_call_budget_is_set_until_a_day_and_goes_back(farm):
+    CallBudget.objects.create(tenant=estate(), limit=500)
+    decide(calls(until=local(2)))
+    assert [(one.limit, one.unit) for one in CallBudget.objects.all()] == [(1000, "tokens")]
+    pass_by(3)
+    assert CallBudget.objects.get().limit == 500
+
+
+def test_a_first_call_budget_goes_away_and_one_that_was_changed_stays(farm):
+    decide(calls("12.34", "fen", until=local(2)))
+    assert [(one.limit, one.unit) for one in CallBudget.objects.all()] == [(1234, "fen")]
+    pass_by(3)
+    assert not CallBudget.objects.exists()
+    decide(calls(until=local(2)))
+    CallBudget.objects.update(limit=7)
+    pass_by(3)
+    assert CallBudget.objects.get().limit == 7
+
+
+def test_a_call_budget_says_what_was_used_and_when_it_ends(farm):
+    HourlyCalls.objects.all().delete()
+    assert facts(calls()).keys() == {"call_tokens", "call_lasts", "first_call_budget"}
+    used(700)
+    assert facts(calls())["call_tokens"] == {"used": "700", "day": "100"}
+    assert "call_spent" in facts(calls("700"))
+    month_ends = (next_month(timezone.now()) - timezone.now()) / timedelta(days=1)
+    assert ("call_ends" in facts(calls("720"))) is (month_ends > 0.2)
+    assert "call_lasts" in facts(calls("1000000"))
+
+
+def test_a_call_budget_in_yuan_counts_what_is_booked_and_decides_how_many_agree(farm):
+    KeyCost.objects.create(month=timezone.localdate().replace(day=1), tenant="estate", key_id=1, fen=1234)
+    assert facts(calls("100", "fen"))["call_fen"] == {"used": "12.34"}
+    assert "call_spent" in facts(calls("12.34", "fen"))
+    assert (calls("50000", "fen").steps, calls("50000.01", "fen").steps, calls("99999999").steps) == (1, 2, 1)
+
+
+def test_a_call_budget_of_one_key(browse):
+    key = ApiKey.objects.get(name="demo estate")
+    foreign = ApiKey.objects.get(name="demo energy")
+    with pytest.raises(AssertionError):
+        calls(key=str(foreign.pk))
+    row = calls(key=str(key.pk))
+    assert row.subject == "置业公司 · demo estate"
+    html = text(browse("approver").get(f"/requests/{row.pk}"))
+    for said in ("1,000 token", "没有设，不限"):
+        assert said in html, said
+    assert "本月已用" in text(browse("approver").get(f"/requests/{row.pk}/weighed"))
+    ApiKey.objects.filter(pk=key.pk).update(revoked_at=timezone.now())
+    assert facts(row).keys() == {"unclear"}
+    assert decide(row).state == State.FAILED
+    assert "申请调用预算" in text(browse("tenant_admin").get("/costs/budgets"))
+
+
+def test_a_choice_of_two_companies_with_one_operator_says_what_does_not_fit(browse):
+    """The operator sees every key: one of another company is a mistake that is said."""
+    foreign = ApiKey.objects.get(name="demo energy")
+    sent = {"tenant": estate().pk, "key": foreign.pk, "unit": "tokens", "amount": "5", "why": "x"}
+    assert "这个密钥不是这家公司的" in text(browse("operator").post("/requests/new/calls", sent))
 
 
 def audience(kind: str = "group", **more: object) -> Request:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from django.db.models import F, Min, Q, Sum
+from django.db.models import Min, Q, Sum
 from django.utils import timezone
 
+from console.costs import used
 from console.journal.models import Decision
-from console.money.models import CallBudget, CardBudget, CardHour, CostDay, KeyCost
+from console.money.models import CallBudget, CardBudget, CardHour, CostDay
 from console.money.months import local, month_of, next_month
-from console.usage.models import HourlyCalls
 from scheduler.budget import Standing, forecast_fen, standing
 from scheduler.call_budget import Unit
 from scheduler.cost import HOUR_S
@@ -106,17 +106,10 @@ def _count(row: CallBudget, now: datetime) -> None:
     month = month_of(now)
     row.resets_at = next_month(now)
     if row.unit == Unit.FEN:
-        costs = KeyCost.objects.filter(month=month.date(), tenant=row.tenant.slug)
-        costs = costs if row.key_id is None else costs.filter(key_id=row.key_id)
-        row.used = costs.aggregate(n=Sum("fen"))["n"] or 0
+        row.used = used.fen(row.tenant.slug, row.key_id, now)
         return
     until = max(month, now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=1))
+    of = row.tenant.slug, row.key_id
     if row.counted_until != until:
-        row.counted_until, row.counted = until, _tokens(row, Q(hour__gte=month, hour__lt=until))
-    row.used = row.counted + _tokens(row, Q(hour__gte=until))
-
-
-def _tokens(row: CallBudget, when: Q) -> int:
-    calls = HourlyCalls.objects.filter(when, tenant=row.tenant.slug)
-    calls = calls if row.key_id is None else calls.filter(key_id=row.key_id)
-    return calls.aggregate(n=Sum(F("prompt_tokens") + F("generated_tokens")))["n"] or 0
+        row.counted_until, row.counted = until, used.tokens(*of, Q(hour__gte=month, hour__lt=until))
+    row.used = row.counted + used.tokens(*of, Q(hour__gte=until))

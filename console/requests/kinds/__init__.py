@@ -5,6 +5,7 @@ from __future__ import annotations
 from console.requests.kind import Kind
 from console.requests.kinds.audience import Audience
 from console.requests.kinds.budget import Budget
+from console.requests.kinds.calls import Calls
 from console.requests.kinds.key import Key
 from console.requests.kinds.policy import PolicyChange
 from console.requests.kinds.quota import Quota
@@ -16,6 +17,7 @@ KINDS: dict[str, Kind] = {
     for kind in (
         Whitelist(),
         Budget(),
+        Calls(),
         Quota(),
         NewService(),
         Audience(),

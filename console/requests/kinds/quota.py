@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from django import forms
 from django.http import QueryDict
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
@@ -18,7 +17,7 @@ from console.filters import gib
 from console.fleet.models import Pool
 from console.fleet.quotas import Overpromised, Overtaken, put, quota_of
 from console.quotas.effects import weighed
-from console.quotas.forms import borrowable, guaranteed
+from console.quotas.forms import QuotaFields
 from console.quotas.ledger import ledger
 from console.requests import weigh
 from console.requests.kind import AskForm, Filed, Kind, Stale
@@ -27,14 +26,7 @@ from scheduler.allotment import Quota as Size
 from scheduler.lending import plannable_mib, short_mib
 
 
-class QuotaForm(AskForm):
-    tenant = forms.ModelChoiceField(Tenant.objects.none(), label=gettext_lazy("公司"))
-    pool = forms.ModelChoiceField(
-        Pool.objects.order_by("label"), label=gettext_lazy("资源池"), empty_label=gettext_lazy("选一个资源池")
-    )
-    guaranteed_mib = guaranteed()
-    borrowable_mib = borrowable()
-
+class QuotaForm(QuotaFields, AskForm):
     def __init__(self, person: User, data: QueryDict | None = None, **kwargs: Any) -> None:
         super().__init__(person, data, **kwargs)
         self.fields["tenant"].queryset = own(Tenant.objects.all(), person, "pk")  # type: ignore[attr-defined]
