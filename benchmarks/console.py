@@ -44,6 +44,7 @@ LEFT_OUT = frozenset({"logout", "language", "healthz"} | BUTTONS | FILES)
 #: What is asked beside the bare address: the answers people really ask for.
 ALSO = {
     "board": ("?dense=0", "?state=change", "?q=gpu-1", "?wall=1"),
+    "costs": ("?by=application",),
     "audit": ("?q=gpu-1", "?act=member"),
     "timeline": ("?refused=1", "?reason=room", "?period=24h"),
 }

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from console.accounts.access import Act, allowed, may, own, tenant_of
-from console.accounts.models import Tenant, User
+from console.accounts.models import Application, Tenant, User
 from console.board.names import hue
 from console.catalog.models import Replica, Service
 from console.fleet.models import Card, Host
@@ -96,11 +96,19 @@ def tenants(user: User, text: str) -> Iterator[Hit]:
         yield Hit(row.name, row.slug, reverse("tenant", args=[row.pk]), row.mark, hue(row))
 
 
+def applications(user: User, text: str) -> Iterator[Hit]:
+    wanted = Q(name__icontains=text) | Q(slug__icontains=text)
+    for row in own(Application.objects.select_related("tenant"), user).filter(wanted)[: EACH + 1]:
+        url = reverse("application", args=[row.pk])
+        yield Hit(row.name, _("，").join((row.tenant.name, row.slug)), url, row.tenant.mark, hue(row.tenant))
+
+
 def found(user: User, text: str) -> list[Kind]:
     """Kinds with at least one hit. A fixed number of queries, whatever is found."""
     finders: list[tuple[str, Callable[[User, str], Iterator[Hit]]]] = [
         (_("业务"), services),
         (pgettext("several", "公司"), tenants),
+        (_("应用"), applications),
         (_("卡"), cards),
         (_("主机"), hosts),
         (_("实例"), replicas),

@@ -139,6 +139,7 @@ urlpatterns = [
     path("tenants/<int:pk>", tenants.tenant, name="tenant"),
     path("tenants/<int:pk>/edit", tenants.tenant_edit, name="tenant-edit"),
     path("tenants/quotas", quotas.quotas, name="quotas"),
+    path("tenants/quotas/table.csv", quotas.quotas_csv, name="quotas-csv"),
     path("tenants/quotas/new", quotas.quota_new, name="quota-new"),
     path("tenants/quotas/answer", quotas.quota_answer, name="quota-answer"),
     path("tenants/quotas/<int:pk>", quotas.quota_edit, name="quota-edit"),

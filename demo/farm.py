@@ -143,8 +143,8 @@ def make(home: Path) -> dict[str, int]:
         _quotas()
         _services()
         _policy()
-        _keep(home / LOGINS, _people)
-        _keep(home / KEYS, _keys)
+        keep(home / LOGINS, _people)
+        keep(home / KEYS, _keys)
     kinds = (Tenant, User, ApiKey, Host, Card, Model, Service)
     return {kind._meta.model_name or "": kind._default_manager.count() for kind in kinds}
 
@@ -297,7 +297,7 @@ def _keys(known: dict[str, str]) -> dict[str, str]:
     return known
 
 
-def _keep(path: Path, fill: Callable[[dict[str, str]], dict[str, str]]) -> None:
+def keep(path: Path, fill: Callable[[dict[str, str]], dict[str, str]]) -> None:
     """A private file of names and secrets, replaced whole: a half-written one would lock everybody out."""
     known = json.loads(path.read_text()) if path.exists() else {}
     filled = fill(dict(known))

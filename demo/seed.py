@@ -18,6 +18,7 @@ from typing import Any
 import django
 from django.core.management import call_command
 
+from demo import applications
 from demo.home import Home
 
 
@@ -26,6 +27,7 @@ def main(path: Path, *, past: bool = True) -> int:
     django.setup()
     call_command("migrate", verbosity=1, interactive=False, stdout=sys.stderr)
     call_command("demo_farm", stdout=sys.stderr)
+    applications.make(path)
     if past:
         make_past()
     home = Home(path)

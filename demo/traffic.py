@@ -23,6 +23,7 @@ from pathlib import Path
 
 import httpx
 
+from demo import applications
 from demo.services import CHECK_PLAIN, CHECK_STREAM, RUSH, SERVICES, Plan
 from scheduler.world import Profile
 
@@ -125,7 +126,8 @@ class Caller:
             "max_tokens": self.dice.randint(16, 120),
             "messages": [{"role": "user", "content": self.dice.choice(WORDS)}],
         }
-        headers = {"Authorization": f"Bearer {self.keys[plan.tenant]}"}
+        key = self.dice.choice(applications.of(self.keys, plan.tenant))
+        headers = {"Authorization": f"Bearer {key}"}
         try:
             async with self.client.stream("POST", "/v1/chat/completions", json=body, headers=headers) as answer:
                 async for _ in answer.aiter_raw():

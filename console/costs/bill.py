@@ -55,6 +55,9 @@ BY: Mapping[str, object] = {
     "service": gettext_lazy("按业务"),
     "card": gettext_lazy("按卡"),
 }
+#: Another way to look at the month, worked out from keys: `by_application`.
+APPLICATION = "application"
+WAYS: Mapping[str, object] = {**BY, APPLICATION: gettext_lazy("按应用")}
 
 
 @dataclass(frozen=True, slots=True)

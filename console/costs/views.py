@@ -9,9 +9,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 
-from console.accounts.access import Act, allowed, may
-from console.accounts.models import User
-from console.costs import bill
+from console.accounts.access import Act, allowed, may, own
+from console.accounts.models import Application, User
+from console.costs import bill, by_application
 from console.costs.standing import lines
 from console.exports import as_csv
 from console.money.months import local
@@ -29,7 +29,7 @@ def asked(request: HttpRequest) -> tuple[date, str]:
         first = date.fromisoformat(request.GET.get("month", "") + "-01")
     except ValueError:
         first = local(timezone.now()).date().replace(day=1)
-    return first, by if by in bill.BY else "tenant"
+    return first, by if by in bill.WAYS else "tenant"
 
 
 @allowed(Act.SEE_COSTS)
@@ -37,11 +37,16 @@ def costs(request: HttpRequest) -> HttpResponse:
     first, by = asked(request)
     user = person(request)
     known = bill.months(user)
+    by_calls = by == bill.APPLICATION
     context = {
-        "bill": bill.month(user, first, by),
+        "first": first,
+        "by": by,
+        "bill": None if by_calls else bill.month(user, first, by),
+        "apps": _applications(request, first) if by_calls else None,
+        "choices": own(Application.objects.select_related("tenant"), user) if by_calls else (),
         "months": known if first in known else sorted([first, *known], reverse=True),
-        "ways": bill.BY.items(),
-        "way": bill.BY[by],
+        "ways": bill.WAYS.items(),
+        "way": bill.WAYS[by],
         "alarms": [one for one in lines(user) if one.tone != "ok"],
         "may_see_prices": may(user, Act.SEE_PRICES),
     }
@@ -52,4 +57,12 @@ def costs(request: HttpRequest) -> HttpResponse:
 def costs_csv(request: HttpRequest) -> HttpResponse:
     """The same figures as on the page."""
     first, by = asked(request)
-    return as_csv(bill.table(bill.month(person(request), first, by)), f"cost-{first:%Y-%m}-{by}")
+    if by == bill.APPLICATION:
+        rows = by_application.table(_applications(request, first))
+    else:
+        rows = bill.table(bill.month(person(request), first, by))
+    return as_csv(rows, f"cost-{first:%Y-%m}-{by}")
+
+
+def _applications(request: HttpRequest, first: date) -> by_application.ByApplication:
+    return by_application.month(person(request), first, request.GET.get("application", ""))

@@ -122,6 +122,29 @@ def standings(of: int | None = None) -> list[PoolStanding]:
     return found
 
 
+def table(found: Iterable[PoolStanding]) -> list[list[str]]:
+    """Every line of the page as text, GiB; a field without a limit or a promise is empty: none is not zero."""
+    head = [
+        _("资源池"),
+        _("公司"),
+        _("在用，GiB"),
+        _("保证，GiB"),
+        _("可借，GiB"),
+        _("借出，GiB"),
+        _("借入，GiB"),
+        _("还能起，GiB"),
+    ]
+    return [head, *(_cells(line) for one in found for line in one.lines)]
+
+
+def _cells(line: Line) -> list[str]:
+    share = line.share
+    set_ = ["", ""] if share.quota is None else [gib(share.quota.guaranteed_mib), gib(share.quota.borrowable_mib)]
+    left = "" if line.left_mib is None else gib(line.left_mib)
+    sizes = [gib(share.used_mib), *set_, gib(share.lent_mib), gib(share.borrowed_mib), left]
+    return [line.pool.label, line.tenant.name, *sizes]
+
+
 def lines_of(tenant: Tenant) -> list[Line]:
     """Of one company, pool by pool."""
     return [line for one in standings(tenant.pk) for line in one.lines]

@@ -17,13 +17,14 @@ from console.accounts.access import Act, allowed, is_one, may, own, tenant_of
 from console.accounts.models import Role
 from console.catalog.models import Service
 from console.costs.views import person
+from console.exports import as_csv
 from console.filters import gib
 from console.fleet.models import Quota as QuotaRow
 from console.fleet.quotas import Overpromised, Overtaken, put, quota_of
 from console.quotas.effects import sums, weighed
 from console.quotas.forms import QuotaForm, as_seen
 from console.quotas.ledger import ledger
-from console.quotas.standing import standings
+from console.quotas.standing import standings, table
 from console.requests import weigh
 from console.requests.words import FACTS, told
 from console.services import tell
@@ -44,6 +45,12 @@ def quotas(request: HttpRequest) -> HttpResponse:
         "crumbs": [(pgettext("several", "公司"), reverse("tenants"))],
     }
     return render(request, "quotas/quotas.html", context)
+
+
+@allowed(Act.SEE_QUOTAS)
+def quotas_csv(request: HttpRequest) -> HttpResponse:
+    """The page's lines, with its very figures."""
+    return as_csv(table(standings(tenant_of(person(request)))), "quotas")
 
 
 @allowed(Act.EDIT_QUOTAS)

@@ -377,6 +377,7 @@ ADDRESSES: dict[str, Address] = {
     "tenant": Address(tenant(MINE), tenant(FOREIGN)),
     "tenant-edit": Address(tenant(MINE)),
     "quotas": Address(),
+    "quotas-csv": Address(),
     "quota-new": Address(),
     "quota-answer": Address(),
     "quota-edit": Address(quota),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 
 import pytest
@@ -177,7 +179,7 @@ def test_only_the_operator_sets_quotas(browse, name):
     row, client = a_quota(), browse(name)
     for path in ("new", "answer", str(row.pk), f"{row.pk}/end"):
         assert client.post(f"{PAGE}/{path}", form(1)).status_code == 403
-    assert not re.search(r'class="btn[^"]*" href="/tenants/quotas/', text(client.get(PAGE)))
+    assert not re.search(r'class="btn[^"]*" href="/tenants/quotas/(?!table.csv)', text(client.get(PAGE)))
 
 
 def test_a_service_that_is_kept_out_says_by_how_much_and_where_to_ask(browse):
@@ -194,3 +196,23 @@ def test_a_service_that_is_kept_out_says_by_how_much_and_where_to_ask(browse):
     assert "/requests/new/quota" not in text(browse("tenant_member").get(f"/services/{service.name}"))
     Decision.objects.create(service=service, at=timezone.now(), verb="start", reason="hold", numbers={})
     assert 'id="over-quota"' not in text(browse("tenant_admin").get(f"/services/{service.name}"))
+
+
+def read_csv(client) -> list[list[str]]:
+    answer = client.get(f"{PAGE}/table.csv")
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="quotas.csv"'
+    return list(csv.reader(io.StringIO(answer.content.decode("utf-8-sig"))))
+
+
+def test_the_table_to_take_away_says_what_the_page_says(browse):
+    only(guaranteed=40_960, borrowable=20_480)
+    head, *lines = read_csv(browse("operator"))
+    assert head[:5] == ["资源池", "公司", "在用，GiB", "保证，GiB", "可借，GiB"]
+    (mine,) = [line for line in lines if line[0] == "中卡共享池" and line[1] == "置业公司"]
+    assert mine[3:5] == ["40.0", "20.0"]
+    html = text(browse("operator").get(PAGE))
+    assert all(cell in html for cell in mine if cell)
+    others = [line for line in lines if line != mine]
+    assert others, "companies that use a pool without a quota stand there too"
+    assert all(line[3] == line[4] == line[7] == "" for line in others), "none is not zero"
+    assert {line[1] for line in read_csv(browse("tenant_member"))[1:]} == {"置业公司"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from console.accounts.models import User
+from console.accounts.models import Application, Tenant, User
 from console.catalog.models import Replica
 from console.search import found
 from tests.console import rows
@@ -39,6 +39,14 @@ def test_a_company_finds_nothing_of_another(look):
     assert "实例" not in look("tenant_member", f"#{foreign.pk}")
 
 
+def test_applications_are_found_within_the_company(look):
+    for slug, name in (("estate", "报修台"), ("finance", "报销台")):
+        Application.objects.create(tenant=Tenant.objects.get(slug=slug), slug=f"{slug}-desk", name=name)
+    assert look("operator", "desk")["应用"] == ["报销台", "报修台"]
+    assert look("tenant_member", "报") == {"应用": ["报修台"]}
+    assert look("tenant_member", "finance-desk") == {}
+
+
 def test_every_hit_leads_to_a_page(browse):
     client = browse("operator")
     for kind in found(rows.person("operator"), "gpu") + found(rows.person("operator"), "qa"):
@@ -62,5 +70,5 @@ def test_odd_words_are_only_words(browse, text):
 def test_the_number_of_queries_is_fixed(farm, django_assert_num_queries):
     person = User.objects.select_related("tenant").get(username="tenant_member")
     for text in ("q", "a", "10"):
-        with django_assert_num_queries(5):
+        with django_assert_num_queries(6):
             found(person, text)

@@ -16,7 +16,7 @@ from console.accounts.models import ApiKey, Role, Tenant, User
 from console.catalog import catalogue
 from console.catalog.models import Service
 from console.fleet.models import Card, Host, Pool
-from demo import farm
+from demo import applications, farm
 from demo.services import SERVICES
 from scheduler.decision import Verb
 from scheduler.memory import book_of, start_grant
@@ -199,3 +199,36 @@ def test_what_the_catalogue_does_not_know_is_none():
     assert catalogue.card("v100-32")["total_mib"] is None
     assert len(catalogue.cards()) > 30
     assert len(catalogue.models()) > 60
+
+
+def test_every_company_has_applications_with_keys_of_their_own(tmp_path):
+    farm.make(tmp_path)
+    assert applications.make(tmp_path) == 12
+    keys = kept(tmp_path, farm.KEYS)
+    for tenant in Tenant.objects.all():
+        theirs = list(tenant.applications.all())
+        assert len(theirs) in (2, 3)
+        assert all(row.keys.exists() for row in theirs)
+        called_with = applications.of(keys, tenant.slug)
+        assert len(called_with) == len(theirs)
+        found = ApiKey.objects.filter(digest__in=[digest_of(key) for key in called_with])
+        assert {key.application_id for key in found} == {row.pk for row in theirs}
+        assert ApiKey.objects.get(name=f"demo {tenant.slug}").application in theirs
+    assert stat.S_IMODE((tmp_path / farm.KEYS).stat().st_mode) == 0o600
+
+
+def test_applications_made_again_change_nothing_and_one_that_was_renamed_stays(tmp_path):
+    farm.make(tmp_path)
+    applications.make(tmp_path)
+    keys, estate = kept(tmp_path, farm.KEYS), Tenant.objects.get(slug="estate")
+    estate.applications.filter(slug="property").update(name="物业台")
+    ApiKey.objects.filter(name="demo estate").update(application=None)
+    farm.make(tmp_path)
+    assert applications.make(tmp_path) == 12
+    assert kept(tmp_path, farm.KEYS) == keys
+    assert estate.applications.get(slug="property").name == "物业台"
+    assert ApiKey.objects.get(name="demo estate").application is None
+
+
+def test_a_farm_of_before_calls_with_its_companies_keys():
+    assert applications.of({"estate": "gk_a", "energy/x": "gk_b"}, "estate") == ["gk_a"]
