@@ -25,7 +25,7 @@ LOOK = """async rules => {
 
 
 #: Endings of addresses that hand out a file: there is no page to look at.
-FILES = ("-csv", "-xlsx", "-export", "-template")
+FILES = ("-csv", "-xlsx", "-export", "-template", "-file")
 
 
 def look(page: Page) -> list[str]:
