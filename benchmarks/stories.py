@@ -3,13 +3,19 @@
 Every row of the field's results: ours beside "everything resident" on the same calls, machines and seed, with what the
 field reported before and after. Three seeds; the rows that rest on the interference model also at half and double
 strength. All of it is simulated (`scheduler.simulation`); the traffic is that of `stories_farm`, fixed beforehand.
+Each side of a run is a process of its own, as many at once as there are cores; what a run says is printed as it ends.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from multiprocessing import get_context
 
 from benchmarks import frame
 from benchmarks.stories_bound import least_cards
@@ -18,10 +24,12 @@ from benchmarks.stories_peers import everything_resident, resident
 from scheduler.planner import plan
 from scheduler.policy import DEFAULT
 from scheduler.simulation import Machine, Measures, Trace, simulate
+from scheduler.simulation.state import Planner
 
 SEEDS = (1, 2, 3)
 STRENGTHS = (0.5, 2.0)
 DAYS, DAYS_QUICK = 30, 2
+OURS, THEIRS = "ours", "theirs"
 #: Nobody watches cards where everything is resident: no card ever counts as under pressure.
 UNWATCHED = replace(DEFAULT, pressure_pct=100, pressure_buffer_pct=0)
 
@@ -52,30 +60,54 @@ class Line:
 def main(argv: list[str] | None = None) -> int:
     parser = frame.parser("stories", __doc__.splitlines()[0])
     parser.add_argument("--days", type=int, default=0, metavar="N", help="simulated days")
+    parser.add_argument("--at-once", type=int, default=os.cpu_count(), metavar="N", help="simulations side by side")
     asked = parser.parse_args(argv)
     days = asked.days or (DAYS_QUICK if asked.quick else DAYS)
     seeds = (asked.seed,) if asked.quick else SEEDS
-    runs = [run(seed, 1.0, days) for seed in seeds]
-    shown = [frame_row(line, runs) for line in LINES]
-    if not asked.quick:
-        runs += [run(seeds[0], strength, days) for strength in STRENGTHS]
+    wanted = [(seed, 1.0) for seed in seeds] + [(seeds[0], each) for each in STRENGTHS if not asked.quick]
+    found = {(r.seed, r.strength): r for r in told(finished(wanted, days, asked.at_once))}
+    runs = [found[key] for key in wanted]
+    shown = [frame_row(line, [r for r in runs if r.strength == 1.0]) for line in LINES]
     shown += [row for line in INTERFERENCE for row in at_strengths(line, runs)]
     return frame.finish("stories", shown, notes(runs, days, asked), asked)
 
 
-def run(seed: int, strength: float, days: int) -> Run:
-    """The same calls twice: planned by us, and with everything resident."""
+def finished(wanted: Sequence[tuple[int, float]], days: int, at_once: int) -> Iterator[Run]:
+    """Each run once both its sides are there; every side is a process of its own, the longest-waiting seed first."""
+    sides: dict[tuple[int, float], dict[str, Measures]] = defaultdict(dict)
+    with ProcessPoolExecutor(max(1, at_once), mp_context=get_context("spawn")) as processes:
+        going = {
+            processes.submit(side, which, seed, strength, days): (seed, strength, which)
+            for seed, strength in wanted
+            for which in (OURS, THEIRS)
+        }
+        for done in as_completed(going):
+            seed, strength, which = going[done]
+            there = sides[seed, strength]
+            there[which] = done.result()
+            if len(there) == len((OURS, THEIRS)):
+                yield Run(seed, strength, there[OURS], there[THEIRS])
+
+
+def told(runs: Iterable[Run]) -> Iterator[Run]:
+    """What each run says is printed as soon as it is known: the worst of the seeds is known only at the end."""
+    began = time.monotonic()
+    for one in runs:
+        print(f"seed {one.seed}, interference x {one.strength:g}: after {time.monotonic() - began:.0f} s", flush=True)
+        frame.shown(frame_row(line, [one], one.strength) for line in (*LINES, *INTERFERENCE))
+        yield one
+
+
+def side(which: str, seed: int, strength: float, days: int) -> Measures:
+    """The calls of this seed, planned by us or with everything resident."""
     found = habits(seed)
-    farm, machine = world([h.service for h in found]), Machine(interference=strength)
-    until, swings = BEGAN + days * DAY_S, growths(found, days, seed)
-    sides = []
-    for start, policy, planner in (
-        (farm, DEFAULT, plan),
-        (resident(farm, {h.service.name: weekly(h) for h in found}), UNWATCHED, everything_resident),
-    ):
-        trace = Trace(calls(found, days, seed), swings)
-        sides.append(simulate(start, policy, trace, until, began=BEGAN, machine=machine, planner=planner))
-    return Run(seed, strength, *sides)
+    farm, policy = world([h.service for h in found]), DEFAULT
+    planner: Planner = plan
+    if which == THEIRS:
+        farm, policy = resident(farm, {h.service.name: weekly(h) for h in found}), UNWATCHED
+        planner = everything_resident
+    trace, machine = Trace(calls(found, days, seed), growths(found, days, seed)), Machine(interference=strength)
+    return simulate(farm, policy, trace, BEGAN + days * DAY_S, began=BEGAN, machine=machine, planner=planner)
 
 
 # How rows are read off

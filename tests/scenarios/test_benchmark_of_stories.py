@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+
+import pytest
 
 from benchmarks import stories
 from benchmarks.stories_farm import BEGAN, HOUR_S, calls, growths, habits, weekly, world
 from benchmarks.stories_peers import everything_resident, resident
-from scheduler.simulation import Trace, simulate
+from scheduler.simulation import Measures, Trace, simulate
 
 
 def test_the_same_seed_makes_the_same_calls_in_order() -> None:
@@ -35,9 +38,24 @@ def test_with_everything_resident_memory_is_full_and_chips_are_idle() -> None:
     assert m.wakes == 0
 
 
-def test_a_short_run_has_every_row_and_says_what_was_left_out(tmp_path: Path) -> None:
+def test_a_short_run_has_every_row_and_says_what_was_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert stories.main(["--quick", "--days", "1", "--json", str(tmp_path / "out.json")]) == 0
     said = json.loads((tmp_path / "out.json").read_text())
+    assert "seed 1, interference x 1: after" in capsys.readouterr().out
     named = {row["measure"] for row in said["rows"]}
     assert {line.measure for line in (*stories.LINES, *stories.INTERFERENCE)} <= named
     assert all(row["met"] is not None or any(row["measure"] in note for note in said["notes"]) for row in said["rows"])
+
+
+def test_each_run_is_told_as_soon_as_it_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+    said: list[int] = []
+
+    def runs() -> Iterator[stories.Run]:
+        for seed in (1, 2):
+            said.append(len(capsys.readouterr().out.splitlines()))
+            yield stories.Run(seed, 1.0, Measures(), Measures())
+
+    assert [run.seed for run in stories.told(runs())] == [1, 2]
+    assert said == [0, 1 + len(stories.LINES) + len(stories.INTERFERENCE)]
