@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 
 from scheduler.simulation import gate
@@ -177,6 +178,17 @@ def watch(farm: Farm, cards: set[str]) -> None:
             farm.at(farm.now + AGAIN_S, partial(watch, farm, {name}))
 
 
+@dataclass(slots=True)
+class Growing:
+    """A copy that takes more and more beyond its claim, until it has `growth.mib` of it."""
+
+    copy: Copy
+    life: int
+    growth: Growth
+    left_mib: float
+    pressed: bool = False
+
+
 def grow(farm: Farm, growth: Growth) -> None:
     """The copy with most calls holds more than its claim for a while; where the card has no more, it is killed."""
     copies = [c for c in farm.of_service[growth.service] if c.seen.phase is Phase.READY]
@@ -184,16 +196,30 @@ def grow(farm: Farm, growth: Growth) -> None:
         return
     copy = max(copies, key=lambda c: (c.in_flight, -c.seen.id))
     farm.measures.growths += 1
-    copy.grown_mib += growth.mib
-    cards = set(copy.seen.cards)
+    _more(farm, Growing(copy, copy.life, growth, growth.mib))
+
+
+def _more(farm: Farm, one: Growing) -> None:
+    """What it takes until the next sample of its host. Memory comes with calls, piece by piece, as real engines' does:
+    in one piece nobody could do anything about it, and no rule would be tried."""
+    copy, cards = one.copy, set(one.copy.seen.cards)
+    if copy.life != one.life or copy.seen.id not in farm.copies:
+        farm.measures.absorbed += not one.pressed  # it is gone, whatever for
+        return
+    piece = min(one.left_mib, farm.machine.grow_mib_s * AGAIN_S)
+    copy.grown_mib += round(piece)
+    one.left_mib -= piece
     if any(farm.used_mib(card) > farm.world.cards[card].total_mib for card in cards):
         _killed(farm, copy)
         return
     farm.change(copy, measured_mib=copy.process_mib(farm.policy))
-    before = len(farm.pressed_since)
     watch(farm, cards)
-    farm.measures.absorbed += len(farm.pressed_since) == before
-    farm.at(farm.now + growth.for_s, partial(_shrink, farm, copy, copy.life, growth.mib))
+    one.pressed |= not cards.isdisjoint(farm.pressed_since)
+    if one.left_mib > 0:
+        farm.at(farm.now + AGAIN_S, partial(_more, farm, one))
+        return
+    farm.measures.absorbed += not one.pressed
+    farm.at(farm.now + one.growth.for_s, partial(_shrink, farm, copy, one.life, one.growth.mib))
 
 
 def _shrink(farm: Farm, copy: Copy, life: int, mib: int) -> None:

@@ -21,7 +21,7 @@ class Call(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """A copy of the service holds `mib` more than its claim says, for a while: a long text, a leak."""
+    """A copy of the service comes to hold `mib` more than its claim says, for a while: long texts, a leak."""
 
     at: float
     service: str
@@ -46,6 +46,7 @@ class Machine:
     wake_s: float = 3.0
     stop_s: float = 4.0  # to sleep or to stop, until the memory is back
     unroute_s: float = 1.0  # until every gateway has let go of a drained copy
+    grow_mib_s: float = 200.0  # how fast a growth comes: 9 GiB in the time of a drain for pressure and a stop
     interference: float = 1.0  # strength: see `interference`
     site_offset_s: int = 8 * 3600  # site time is so far ahead of UTC
     kinds: Mapping[date, DayKind] = field(default_factory=dict)  # days not in it: by the weekday

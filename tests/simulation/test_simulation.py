@@ -1,11 +1,12 @@
 """The farm in thought does what a farm does: loads take their time, calls wait for them, memory comes back."""
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from scheduler.decision import Decision, Reason, Verb
-from scheduler.simulation import Machine, Trace, learning, simulate
+from scheduler.simulation import Machine, Measures, Trace, learning, simulate
 from scheduler.simulation.interference import DECODE_FLOOR, LOADING, busy_share, slowdown
 from scheduler.simulation.measures import Spread, over
 from scheduler.simulation.recording import record
@@ -189,11 +190,56 @@ def test_pressure_is_relieved_by_one_neighbour_that_is_rebuilt_elsewhere():
     assert len(found.rebuilt) == 1
 
 
-def test_who_wants_more_than_there_is_is_killed_and_loaded_again():
-    found = played(*crowded(), calls=[a_call(55, "low", decode=100.0)], growths=[a_growth(60, "low", 20000, 600)])
+AT_ONCE = Machine(grow_mib_s=math.inf)
+
+
+def test_who_takes_more_than_there_is_between_two_samples_is_killed_and_loaded_again():
+    calls = [a_call(55, "low", decode=100.0)]
+    found = played(*crowded(), calls=calls, growths=[a_growth(60, "low", 20000, 600)], machine=AT_ONCE)
     assert found.kills == 1
     assert found.cut_by_kills == 1
     assert found.loads == 1
+
+
+def growing(profile: Profile, beside: Profile | None, mib: int) -> Measures:
+    """A growth on a card that is full by the ledger, alone or beside another, who is not in use."""
+    one = a_service("one", weights=30000 if beside else 60000, kv=6000, profile=profile, tier=Tier.HOT)
+    two = a_service("two", weights=22000, kv=6000, profile=beside or Profile.LOWFREQ, tier=Tier.HOT)
+    copies = [a_replica(1, "one", "c0", kv_granted_mib=6000)]
+    copies += [a_replica(2, "two", "c0", kv_granted_mib=6000)] if beside else []
+    services = (one, two) if beside else (one,)
+    return played(*services, *copies, growths=[a_growth(60, "one", mib, 600)])
+
+
+@pytest.mark.parametrize("mib", [11000, 14000, 20000, 40000])
+@pytest.mark.parametrize(
+    ("profile", "beside"),
+    [
+        (Profile.ONLINE, Profile.LOWFREQ),
+        (Profile.ONLINE, Profile.BATCH),
+        (Profile.LOWFREQ, Profile.ONLINE),
+        (Profile.BATCH, Profile.ONLINE),
+        (Profile.BATCH, None),
+        (Profile.LOWFREQ, None),
+    ],
+)
+def test_whoever_grows_is_relieved_in_time_where_anybody_may_go(profile, beside, mib):
+    """A neighbour that is not online, or the grown one itself: nobody is killed, however much it is."""
+    found = growing(profile, beside, mib)
+    assert (found.kills, found.growths, found.absorbed) == (0, 1, 0)
+    assert found.relieved[0] <= 15
+
+
+def test_where_all_are_online_nobody_goes_and_only_who_grows_is_killed():
+    found = growing(Profile.ONLINE, Profile.ONLINE, 20000)
+    assert (found.kills, found.rebuilt) == (1, [])
+    assert found.cut == 0, "a neighbour pays for nobody"
+
+
+def test_a_growth_that_stays_below_the_line_is_absorbed_however_slow():
+    growths = [a_growth(60, mib=3000)]
+    slow = played(a_replica(1, "s", "c0"), growths=growths, machine=Machine(grow_mib_s=5.0))
+    assert (slow.growths, slow.absorbed, slow.kills) == (1, 1, 0)
 
 
 # Learning
