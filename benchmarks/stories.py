@@ -200,6 +200,7 @@ def notes(runs: list[Run], days: int, asked: argparse.Namespace) -> list[str]:
         "`ours` is the worst of the seeds; peers hold every seed and everything resident on the same calls",
         "first tokens leave the hold out; a call's pace is that of the moment it begins",
         "utilisation is over cards in use: all of them with everything resident, with us the rest is free for more",
+        "a growth beyond a claim comes at 200 MiB/s; batch is slowed by the product's own controllers, in both columns",
         "a load lasts weights / bandwidth + 8 s, whatever the policy expects; nobody dies of other causes than memory",
         f"cards in use: ours {first.cards_in_use:.1f}, everything resident {runs[0].theirs.cards_in_use:.1f} of 32",
     ]

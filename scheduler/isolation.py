@@ -83,7 +83,12 @@ def day_calls(world: World, policy: Policy, service: Service, now: float, pool: 
 
     `pool`: of the card that is meant.
     """
-    if service.profile is not Profile.BATCH or may_run(policy, service, world.site_minute, now):
+    return calls_now(policy, service, world.site_minute, now, pool)
+
+
+def calls_now(policy: Policy, service: Service, minute: int | None, now: float, pool: str = "") -> int | None:
+    """The same at this minute of the day, site time."""
+    if service.profile is not Profile.BATCH or may_run(policy, service, minute, now):
         return None
     return policy.of_service(service.name, pool).batch_day_calls
 

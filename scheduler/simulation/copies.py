@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from scheduler.policy import Policy
 from scheduler.simulation.interference import LOADING, busy_share
 from scheduler.simulation.trace import Call
 from scheduler.world import Phase, Profile, Replica, Service
+
+#: Answers of late that a copy is judged by: more than any of them comes within the time that is looked at.
+KEPT = 240
+
+
+class Answer(NamedTuple):
+    """A call as its gateway measures it: when it began and ends, and how much slower it is than alone on the card."""
+
+    at: float
+    ends: float
+    first_s: float
+    slow: float
 
 
 @dataclass(slots=True, eq=False)
@@ -23,6 +36,7 @@ class Copy:
     reading: bool = False
     life: int = 0
     grown_mib: int = 0
+    late: deque[Answer] = field(default_factory=lambda: deque(maxlen=KEPT))  # of an online service, the last ones
     busy: float = 0.0  # share of its card's time that it wants
     last_call_at: float | None = None
     kinds: tuple[str, str] = field(init=False)  # of its first tokens by day and by night: see `Measures`

@@ -18,7 +18,7 @@ from scheduler.reclaim import idle_limit_s
 from scheduler.scaling import carriers
 from scheduler.signals import copies as counted
 from scheduler.signals import load, look
-from scheduler.simulation import gate, learning, machines, night, recording
+from scheduler.simulation import batch, gate, learning, machines, night, recording
 from scheduler.simulation.copies import Copy
 from scheduler.simulation.measures import Measures
 from scheduler.simulation.state import NEVER, Farm, Planner, Seen, wanted_ready
@@ -46,6 +46,7 @@ def simulate(
     _settle_in(farm)
     learning.start(farm)
     night.start(farm)
+    batch.start(farm)
     farm.at(began + TIMER_S, partial(_timer, farm))
     farm.at(began, partial(_sample, farm, began))
     for growth in trace.growths:
@@ -97,6 +98,7 @@ def _plan(farm: Farm) -> None:
     decisions = farm.planner(world, farm.policy, farm.now)
     for decision in decisions:
         recording.record(farm, decision)
+    batch.told(farm, decisions)
     notices = []
     for number, copy in farm.copies.items():
         if copy.seen.drain_at is not None:

@@ -7,11 +7,12 @@ from functools import partial
 from scheduler.hold import hold_cap_s
 from scheduler.policy import Policy
 from scheduler.regret import harmful
-from scheduler.simulation.copies import Copy
+from scheduler.simulation.copies import Answer, Copy
 from scheduler.simulation.interference import slowdown
+from scheduler.simulation.limits import has_room, of_batch
 from scheduler.simulation.state import Desk, Farm
 from scheduler.simulation.trace import Call
-from scheduler.world import Service
+from scheduler.world import Profile, Service
 
 PAUSE_S = 1200  # a call after so long a pause begins a session
 PROMPT_S = 2.0  # a first call that waits no longer was not made to wait
@@ -27,13 +28,35 @@ def arrive(farm: Farm, call: Call) -> None:
     _count(farm, desk)
     farm.dirty.add(call.service)
     if desk.routed:
-        admit(farm, min(desk.routed, key=_load) if len(desk.routed) > 1 else desk.routed[0], call, farm.now)
-        return
-    desk.held.append((call, farm.now))
-    desk.held_streams += call.stream
+        if (copy := choose(farm, desk)) is not None:
+            admit(farm, copy, call, farm.now)
+            return
+        desk.turn.append((call, farm.now))
+        farm.waiting_turn.add(call.service)
+    else:
+        desk.held.append((call, farm.now))
+        desk.held_streams += call.stream
+        farm.ask(farm.now)
     service = farm.services[call.service]
     farm.at(farm.now + patience_s(farm.policy.of_service(call.service), service, call), partial(_gives_up, farm, call))
-    farm.ask(farm.now)
+
+
+def choose(farm: Farm, desk: Desk) -> Copy | None:
+    """The copy with the fewest calls; None where batch calls wait for their turn."""
+    there = desk.routed
+    if of_batch(there[0]):
+        there = [copy for copy in there if has_room(farm, copy)]
+    return min(there, key=_load, default=None) if len(there) != 1 else there[0]
+
+
+def turns(farm: Farm) -> None:
+    """Calls that wait for their turn are let in, as far as there is room now."""
+    for name in sorted(farm.waiting_turn):
+        desk = farm.desks[name]
+        while desk.turn and desk.routed and (copy := choose(farm, desk)) is not None:
+            admit(farm, copy, desk.turn.popleft()[0], farm.now)
+        if not desk.turn:
+            farm.waiting_turn.discard(name)
 
 
 def patience_s(policy: Policy, service: Service, call: Call) -> float:
@@ -77,7 +100,10 @@ def _run(farm: Farm, copy: Copy, call: Call, came: float) -> None:
     farm.rate(copy)
     first_s = farm.now - came + call.prefill_s * slow
     _first_token(farm, copy, call, first_s)
-    farm.at(farm.now + (call.prefill_s + call.decode_s) * slow, partial(_ends, farm, copy, copy.life, call))
+    ends = farm.now + (call.prefill_s + call.decode_s) * slow
+    if copy.service.profile is Profile.ONLINE:
+        copy.late.append(Answer(farm.now, ends, first_s, slow))
+    farm.at(ends, partial(_ends, farm, copy, copy.life, call))
 
 
 def _first_token(farm: Farm, copy: Copy, call: Call, first_s: float) -> None:
@@ -108,6 +134,8 @@ def _ends(farm: Farm, copy: Copy, life: int, call: Call) -> None:
         _run(farm, copy, *copy.queue.popleft())
     else:
         farm.rate(copy)
+    if farm.waiting_turn:
+        turns(farm)
 
 
 def served(farm: Farm, copy: Copy) -> None:
@@ -117,6 +145,10 @@ def served(farm: Farm, copy: Copy) -> None:
         desk.routed.append(copy)
     while desk.held:
         call, since = desk.held.popleft()
+        if of_batch(copy) and not has_room(farm, copy):
+            desk.turn.append((call, since))
+            farm.waiting_turn.add(call.service)
+            continue
         farm.measures.waits.add(farm.now - since)
         if since == desk.opened_at and farm.now - since <= PROMPT_S:
             farm.measures.hits += 1  # it was none when it came
@@ -131,6 +163,16 @@ def leave(farm: Farm, copy: Copy) -> None:
     if copy in desk.routed:
         desk.routed.remove(copy)
         farm.dirty.add(copy.seen.service)
+        if desk.turn and not desk.routed:
+            _hold_again(farm, desk)
+
+
+def _hold_again(farm: Farm, desk: Desk) -> None:
+    """Who waited for a turn waits for a load from here on."""
+    desk.held_streams += sum(call.stream for call, _ in desk.turn)
+    desk.held.extend(desk.turn)
+    desk.turn.clear()
+    farm.ask(farm.now)
 
 
 def cut(farm: Farm, copy: Copy, *, killed: bool = False) -> None:
@@ -158,10 +200,14 @@ def tell(farm: Farm, name: str) -> None:
 def _gives_up(farm: Farm, call: Call) -> None:
     """Its time is over: the longest held ones are first."""
     desk = farm.desks[call.service]
+    waits = next((e for e in desk.turn if e[0] is call), None)
     entry = next((e for e in desk.held if e[0] is call), None)
-    if entry is not None:
+    if waits is not None:
+        desk.turn.remove(waits)
+    elif entry is not None:
         desk.held.remove(entry)
         desk.held_streams -= call.stream
+    if waits is not None or entry is not None:
         _told(farm, call.service, 1)
 
 

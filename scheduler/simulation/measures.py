@@ -65,6 +65,7 @@ class Measures:
     kills: int = 0  # engines that wanted memory their card did not have
     growths: int = 0
     absorbed: int = 0  # by buffer and headroom: no pressure came of it
+    batch_lowered: int = 0  # times that a card's batch calls were halved for an online neighbour
     plans: int = 0
     decisions: int = 0
     busy_card_s: float = 0.0  # share of a card's time, summed over cards and seconds

@@ -41,6 +41,7 @@ class Desk:
 
     held: deque[tuple[Call, float]] = field(default_factory=deque)  # with the time they came
     held_streams: int = 0
+    turn: deque[tuple[Call, float]] = field(default_factory=deque)  # batch calls until others on their card end
     routed: list[Copy] = field(default_factory=list)
     last_call_at: float | None = None
     opened_at: float | None = None  # a session began with a call that was held
@@ -87,6 +88,10 @@ class Farm:
     refused_at: dict[str, float] = field(default_factory=dict)  # by pool
     expected: dict[str, float] = field(default_factory=dict)  # of which a plan was told already, by service
     looked: dict[int, float] = field(default_factory=dict)  # idle copies that a plan left where they are, and when
+    quiet_at: float = 0.0  # when it was last looked at how quick neighbours of batch are without it
+    limited: set[str] = field(default_factory=set)  # cards that carry no more than so many batch calls
+    stuck: set[str] = field(default_factory=set)  # cards under pressure from which nobody may go
+    waiting_turn: set[str] = field(default_factory=set)  # services of which a batch call waits for its turn
     moves: list[Move] = field(default_factory=list)  # of repack, that are open
     next_move: int = 1
     proposals: int = 0
@@ -101,6 +106,10 @@ class Farm:
     def ask(self, when: float) -> None:
         """The planner is asked then, or sooner."""
         self.plan_at = min(self.plan_at, when)
+
+    @property
+    def site_minute(self) -> int:
+        return int((self.now + self.machine.site_offset_s) % DAY_S) // 60
 
     def host(self, copy: Copy) -> str:
         return self.world.cards[copy.seen.cards[0]].host
@@ -162,7 +171,7 @@ class Farm:
             evictions=tuple(self.evictions),
             forecasts=self.forecasts,
             moves=tuple(self.moves),
-            site_minute=int((self.now + self.machine.site_offset_s) % 86400) // 60,
+            site_minute=self.site_minute,
         )
 
     def sample(self, cards: set[str]) -> None:
