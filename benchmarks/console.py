@@ -33,13 +33,15 @@ PEOPLE = ("operator", "tenant_member", "auditor", "account_officer")
 #: Addresses that end a session, or show nothing of ours.
 #: Buttons that only take a form, and what neither an operator nor a member may open.
 BUTTONS = {
-    "policy-review", "policy-save", "policy-roll-back", "policy-withdraw", "repack-search", "repack-cancel",
+    "policy-review", "policy-save", "policy-roll-back", "policy-withdraw", "policy-preview-ask",
+    "policy-preview-cancel", "repack-search", "repack-cancel",
     "repack-approve", "repack-move-approve", "repack-move-skip", "price-approve",
     "request-decision", "request-act", "request-end", "request-again", "request-key", "api-request-decision",
     "request-draft", "request-attach", "request-detach",
     "request-absences", "service-read", "services-import-write", "member-import-save", "tenant-import-save",
 }  # fmt: skip
-FILES = {"audit-csv", "audit-xlsx", "services-export", "request-file"}  # up to 100,000 lines: long, and expected to be
+#: Up to 100,000 lines: long, and expected to be.
+FILES = {"audit-csv", "audit-xlsx", "services-export", "request-file", "policy-preview-csv"}
 LEFT_OUT = frozenset({"logout", "language", "healthz"} | BUTTONS | FILES)
 #: What is asked beside the bare address: the answers people really ask for.
 ALSO = {
@@ -157,6 +159,7 @@ def _objects() -> Callable[[str, str], Any]:
         "card-budget-end": CardBudget.objects.create(tenant=own, limit_fen=10_000_000).pk,
         "call-budget-end": CallBudget.objects.create(tenant=own, limit=1_000_000).pk,
         "pool-owner": pool.pk,
+        "policy-preview": _preview(replica.service.name).pk,
         "quota-edit": quota.pk,
         "quota-end": quota.pk,
     }
@@ -182,6 +185,27 @@ def _objects() -> Callable[[str, str], Any]:
         return by_prefix.get(address.split("-")[0]) or Service.objects.filter(tenant=own)[0].pk
 
     return found
+
+
+def _preview(service: str) -> Any:
+    """With a result in which every service and company is there."""
+    from dataclasses import asdict
+
+    from console.accounts.models import Tenant, User
+    from console.catalog.models import Service
+    from console.jobs.models import Job
+    from scheduler.simulation.compare import Comparison, Figures, Side
+
+    services, tenants = (of.objects.values_list(name, flat=True) for of, name in ((Service, "name"), (Tenant, "slug")))
+    sides = [
+        Side(one, {"online": one}, dict.fromkeys(tenants, one), dict.fromkeys(services, one), 0)
+        for one in (Figures(calls=9, cold_starts=4), Figures(calls=9, cold_starts=2))
+    ]
+    arguments = {"by": User.objects.get(username="operator").pk, "layer": "service", "subject": service}
+    arguments |= {"changes": {"grace_s": 60}, "until": "2026-11-30T08:00:00+00:00", "seed": 7}
+    about = {"since": 1.0, "until": 2.0, "calls": 9, "events": 9, "bunched": 0, "hours": 9, "took_s": 1.0}
+    found = asdict(Comparison(*sides)) | about
+    return Job.objects.create(kind="policy-preview", state="done", arguments=arguments, result=found)
 
 
 def asked_by(urls: list[str]) -> dict[str, list[str]]:

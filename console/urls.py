@@ -18,6 +18,7 @@ from console.journal import views as journal
 from console.model_pages import views as models
 from console.people import applications, imports, keys, members, tenants
 from console.policy_pages import views as policies
+from console.previews import views as previews
 from console.quotas import views as quotas
 from console.repack import views as repack
 from console.requests import absences, asking, attaching, collecting, elsewhere, lists
@@ -93,6 +94,12 @@ urlpatterns = [
     path("policies/versions", policies.versions, name="policy-versions"),
     path("policies/versions/<int:pk>/back", policies.roll_back, name="policy-roll-back"),
     path("policies/versions/<int:pk>/withdraw", policies.take_back, name="policy-withdraw"),
+    path("policies/proposal", previews.proposal, name="policy-proposal"),
+    path("policies/previews/", previews.previews, name="policy-previews"),
+    path("policies/previews/new", previews.ask, name="policy-preview-ask"),
+    path("policies/previews/<int:pk>", previews.preview, name="policy-preview"),
+    path("policies/previews/<int:pk>/table.csv", previews.csv, name="policy-preview-csv"),
+    path("policies/previews/<int:pk>/cancel", previews.cancel, name="policy-preview-cancel"),
     path("hosts/", hosts.hosts, name="hosts"),
     path("hosts/<int:pk>", hosts.host, name="host"),
     path("hosts/<int:pk>/cordon", hosts.cordon, name="host-cordon"),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from scheduler.memory import HUNDRED
+from scheduler.draft import Draft
+from scheduler.memory import HUNDRED, allocatable_mib
 from scheduler.policy import Policy
 from scheduler.world import Host, Service, Tier
 
@@ -53,6 +54,12 @@ def fit(services: Iterable[Used], pool_mib: int, host_mib: int, policy: Policy) 
     hot, rest = _fill(called, [s.awake_mib for s in called], pool_mib * policy.hot_memory_pct // HUNDRED)
     warm, cold = _fill(rest, [s.weights_mib for s in rest], host_mib)
     return Fitted(_threshold(rest), _threshold(cold), tuple(s.name for s in hot), tuple(s.name for s in warm))
+
+
+def fitted_to_farm(draft: Draft, weeks: Iterable[Used]) -> Fitted:
+    """To the cards and hosts as they are now; an unmeasured card counts as nothing."""
+    pool_mib = sum(allocatable_mib(draft.book(card)) or 0 for card in draft.world.cards)
+    return fit(weeks, pool_mib, sleeping_room_mib(draft.world.hosts.values(), draft.policy), draft.policy)
 
 
 def _fill(ranked: Sequence[Used], sizes: Sequence[int], room_mib: int) -> tuple[list[Used], list[Used]]:

@@ -37,6 +37,7 @@ SUBJECTS: dict[str, tuple[type[Model], str]] = {
     "member": (User, "pk"),
     "model": (CatalogModel, "pk"),
     "policy": (PolicyVersion, "pk"),
+    "policy-preview": (Job, "pk"),
     "pool": (Pool, "pk"),
     "price": (Price, "pk"),
     "quota": (Quota, "pk"),

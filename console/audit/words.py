@@ -57,6 +57,8 @@ ACTS: dict[str, Any] = {
     "advice-keep": _("申请保留"),
     "policy-save": _("改策略"),
     "policy-withdraw": _("撤回策略版本"),
+    "policy-preview-ask": _("预演策略"),
+    "policy-preview-cancel": _("停下预演"),
     "card-budget-new": _("新建卡预算"),
     "card-budget-end": _("结束卡预算"),
     "call-budget-new": _("新建调用预算"),

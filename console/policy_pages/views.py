@@ -25,6 +25,7 @@ from console.policies.models import Layer, PolicyValue, PolicyVersion
 from console.policy_pages import effect, typed, words
 from console.policy_pages.rows import counts, rows
 from console.policy_pages.scope import Scope, pools, scope_of
+from console.previews import jobs
 from console.wire import read_gateways
 from scheduler.settable import may_set, numbers
 
@@ -36,7 +37,8 @@ VERSIONS_SHOWN = 100
 @allowed(Act.SEE_POLICIES)
 def policies(request: HttpRequest) -> HttpResponse:
     scope = scope_of(request.GET.get("layer", ""), request.GET.get("subject", ""))
-    return _page(request, scope, _section(request.GET.get("section", ""), scope), {}, {})
+    filled = filled_in(request, request.GET) if may(request.user, Act.EDIT_POLICIES) else {}
+    return _page(request, scope, _section(request.GET.get("section", ""), scope), filled, {})
 
 
 @allowed(Act.EDIT_POLICIES)
@@ -44,11 +46,11 @@ def policies(request: HttpRequest) -> HttpResponse:
 def review(request: HttpRequest) -> HttpResponse:
     """The question: what would change, and what would follow at once. Writes nothing."""
     scope = scope_of(request.POST.get("layer", ""), request.POST.get("subject", ""))
-    filled = _filled(request)
+    filled = filled_in(request)
     changes, errors = read(scope, filled)
-    section = _section(request.POST.get("section", ""), scope)
     if errors:
-        return _page(request, scope, section, filled, errors, status=422)
+        return mistyped(request, scope, filled, errors)
+    section = _section(request.POST.get("section", ""), scope)
     if not changes:
         messages.info(request, _("没有什么不同，什么也没有改。"))
         return redirect(f"{reverse('policies')}?section={section.key}&{scope.query}")
@@ -59,7 +61,7 @@ def review(request: HttpRequest) -> HttpResponse:
 @require_POST
 def save(request: HttpRequest) -> HttpResponse:
     scope = scope_of(request.POST.get("layer", ""), request.POST.get("subject", ""))
-    changes, errors = read(scope, _filled(request))
+    changes, errors = read(scope, filled_in(request))
     note, when = request.POST.get("note", "").strip(), request.POST.get("when", "")
     problems = _problems(note, when)
     if scope.layer is Layer.GROUP and state.policy().group_policy_approval:
@@ -149,9 +151,17 @@ def read(scope: Scope, filled: Mapping[str, str]) -> tuple[dict[str, float | Non
     return changes, errors
 
 
-def _filled(request: HttpRequest) -> dict[str, str]:
-    names = (key.removeprefix(FIELD) for key in request.POST if key.startswith(FIELD))
-    return {name: str(request.POST[FIELD + name]) for name in names if name in numbers()}
+def filled_in(request: HttpRequest, given: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """What somebody typed. `given`: an address that fills in a form instead; nothing is saved by it."""
+    given = request.POST if given is None else given
+    names = (key.removeprefix(FIELD) for key in given if key.startswith(FIELD))
+    return {name: str(given[FIELD + name]) for name in names if name in numbers()}
+
+
+def mistyped(request: HttpRequest, scope: Scope, filled: Mapping[str, str], errors: Mapping[str, str]) -> HttpResponse:
+    """The form again, with what is wrong beside each field."""
+    section = _section(request.POST.get("section", ""), scope)
+    return _page(request, scope, section, filled, errors, status=422)
 
 
 def _section(key: str, scope: Scope) -> words.Section:
@@ -177,6 +187,7 @@ def _page(
         "settable": any(may_set(name, scope.core) for name in section.words),
         "rows": rows(scope, section, policy, filled, errors),
         "errors": errors,
+        "filled": bool(filled) and not errors,
         "pools": pools(),
         "services": Service.objects.values_list("name", "label").order_by("tenant__ordinal", "name"),
         "own_services": PolicyValue.objects.filter(layer="service").values("subject").distinct().count(),
@@ -205,18 +216,19 @@ def _question(
     effects = effect.at_once(state.world(now, read_gateways(), rules=policy), policy, after, now)
     context = {
         "scope": scope,
-        "changes": [_change(name, here.get(name), value) for name, value in changes.items()],
+        "changes": [change_said(name, here.get(name), value) for name, value in changes.items()],
         "effects": [(one, [labels.get(name, name) for name in one.services]) for one in effects],
         "note": request.POST.get("note", ""),
         "when": request.POST.get("when", ""),
         "problems": problems or [],
         "back": back.pk if back else request.POST.get("back_to", ""),
+        "preview": jobs.latest(scope.layer, scope.subject, changes),
         "crumbs": [(_("策略"), reverse("policies")), (scope.label, scope.url)],
     }
     return render(request, "policies/review.html", context, status=status)
 
 
-def _change(name: str, before: float | None, after: float | None) -> dict[str, Any]:
+def change_said(name: str, before: float | None, after: float | None) -> dict[str, Any]:
     """One line of a difference; None: not set at this layer."""
     return {
         "name": name,
@@ -238,7 +250,7 @@ def _told(version: PolicyVersion, labels: Mapping[tuple[str, str], str]) -> dict
     known = {name: pair for name, pair in version.changes.items() if name in numbers()}
     return {
         "row": version,
-        "changes": [_change(name, before, after) for name, (before, after) in known.items()],
+        "changes": [change_said(name, before, after) for name, (before, after) in known.items()],
         "where": labels.get((version.layer, version.subject), version.subject) or _("集团默认"),
     }
 

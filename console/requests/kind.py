@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy
 from console.accounts.models import Role, Tenant, User
 from console.catalog.models import Service
 from console.forms import Styled
+from console.jobs.models import Job
 from console.requests.models import Request
 from scheduler.policy import Policy
 
@@ -96,6 +97,10 @@ class Kind:
     def says(self, row: Request) -> list[tuple[Any, str]]:
         """What is asked for, as (label, value) in words."""
         raise NotImplementedError
+
+    def tried(self, row: Request) -> Job | None:
+        """A simulation of the very thing on the past, where somebody has asked for one."""
+        return None
 
     def fen_month(self, row: Request) -> int:
         """The amount that decides how many approvers it takes, fen a month; 0: it is not about money."""

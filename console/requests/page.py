@@ -71,6 +71,7 @@ def facts(row: Request, user: User) -> dict[str, Any]:
         "row": row,
         "kind": kind,
         "says": kind.says(row),
+        "tried": kind.tried(row) if may(user, Act.SEE_POLICIES) else None,
         "entries": [(one, until_said(one.numbers)) for one in row.entries.select_related("by")],
         "may_decide": waits and not why,
         "why_not": no(why) if waits and why in ("own", "twice") else "",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator
 from functools import partial
 from heapq import nlargest
 
@@ -18,7 +18,7 @@ from scheduler.reclaim import idle_limit_s
 from scheduler.scaling import carriers
 from scheduler.signals import copies as counted
 from scheduler.signals import load, look
-from scheduler.simulation import batch, gate, learning, machines, night, recording
+from scheduler.simulation import batch, gate, holding, learning, machines, night, recording
 from scheduler.simulation.copies import Copy
 from scheduler.simulation.measures import Measures
 from scheduler.simulation.state import NEVER, Farm, Planner, Seen, wanted_ready
@@ -42,26 +42,64 @@ def simulate(
 
     The same for the same arguments. `planner` decides: the product's, or one to compare it with.
     """
+    going = steps(world, policy, trace, until, began=began, machine=machine, planner=planner, every_s=until - began)
+    while True:
+        try:
+            next(going)
+        except StopIteration as end:
+            measures: Measures = end.value
+            return measures
+
+
+def steps(
+    world: World, policy: Policy, trace: Trace, until: float, *, began: float, every_s: float,
+    machine: Machine | None = None, planner: Planner = plan, strands: bool = True,
+) -> Generator[float, None, Measures]:  # fmt: skip
+    """The same in pieces of simulated time: yields how far it has come, and at last returns what was measured.
+
+    `strands` False: memory as a whole, cards in use and fragmentation are not measured.
+    """
     farm = Farm(world, policy, machine or Machine(), planner, began, began)
     _settle_in(farm)
-    learning.start(farm)
+    learning.start(farm, trace.habits, tiers_stand=trace.tiers_stand)
     night.start(farm)
     batch.start(farm)
     farm.at(began + TIMER_S, partial(_timer, farm))
-    farm.at(began, partial(_sample, farm, began))
+    if strands:
+        farm.at(began, partial(_sample, farm, began))
     for growth in trace.growths:
         farm.at(growth.at, partial(machines.grow, farm, growth))
-    _play(farm, iter(trace.calls), until)
+    calls, at = _Calls(trace.calls), began
+    while at < until:
+        at = min(until, at + every_s)
+        _play(farm, calls.until(at), at)
+        yield at
     farm.now = until
     for card in world.cards:
         farm.account(card)
+    holding.note(farm, world.cards)
     farm.measures.seconds = until - began
     return farm.measures
+
+
+class _Calls:
+    """Calls in pieces: the first one of a later piece waits for it."""
+
+    def __init__(self, calls: Iterable[Call]) -> None:
+        self.rest = iter(calls)
+        self.ahead = next(self.rest, None)
+
+    def until(self, at: float) -> Iterator[Call]:
+        while (call := self.ahead) is not None and call.at <= at:
+            self.ahead = next(self.rest, None)
+            yield call
 
 
 def _settle_in(farm: Farm) -> None:
     """Copies that are there already."""
     farm.services.update(farm.world.services)
+    farm.load_times.update(farm.world.load_times)
+    farm.wake_times.update(farm.world.wake_times)
     for replica in farm.world.replicas.values():
         copy = Copy(replica, farm.services[replica.service])
         recording.add(farm, copy)
@@ -69,6 +107,7 @@ def _settle_in(farm: Farm) -> None:
         if wanted_ready(copy):
             gate.served(farm, copy)
     farm.sample(set(farm.world.cards))
+    holding.note(farm, farm.world.cards)
     farm.ask(farm.now)
 
 
@@ -163,7 +202,7 @@ def _time_is_up(farm: Farm) -> bool:
     oldest, looked = farm.now - LOOK_AGAIN_S, farm.looked
     if any(looked.get(number, 0.0) < oldest and _may_go(farm, copy) for number, copy in farm.copies.items()):
         return True
-    return any(_preload_due(farm, name) for name in farm.forecasts)
+    return any(_preload_due(farm, name) for name in farm.likely)
 
 
 def _may_go(farm: Farm, copy: Copy) -> bool:
@@ -176,6 +215,8 @@ def _idle(farm: Farm, copy: Copy) -> bool:
     if copy.running or copy.queue or seen.drain_at is not None or not wanted_ready(copy):
         return False
     used = max(copy.last_call_at or 0.0, seen.loaded_at or seen.since)
+    if farm.now - used < farm.least_idle_s:
+        return False
     service = farm.services[seen.service]
     return farm.now - used >= idle_limit_s(farm.policy.of_service(service.name), seen, service)
 

@@ -24,8 +24,8 @@ NIGHT_FROM_H, NIGHT_UNTIL_H = 22, 7  # of site time: as the field reports its ni
 def arrive(farm: Farm, call: Call) -> None:
     """A call comes in."""
     desk = farm.desks[call.service]
-    farm.measures.calls += 1
-    _count(farm, desk)
+    farm.measures.calls += call.calls
+    _count(farm, desk, call.calls)
     farm.dirty.add(call.service)
     if desk.routed:
         if (copy := choose(farm, desk)) is not None:
@@ -67,11 +67,11 @@ def _load(copy: Copy) -> tuple[int, int]:
     return copy.in_flight, copy.seen.id
 
 
-def _count(farm: Farm, desk: Desk) -> None:
+def _count(farm: Farm, desk: Desk, calls: int) -> None:
     """For tiers, for the forecast, and whether a session begins. It is a hit until it has waited."""
     days, seconds = divmod(farm.now + farm.machine.site_offset_s, DAY_S)
     day, second = int(days), int(seconds)
-    desk.calls_by_day[day] += 1
+    desk.calls_by_day[day] += calls
     desk.hours_by_day[day] |= 1 << second // HOUR_S
     if desk.last_call_at is None or farm.now - desk.last_call_at > PAUSE_S:
         farm.measures.sessions += 1
@@ -112,7 +112,7 @@ def _first_token(farm: Farm, copy: Copy, call: Call, first_s: float) -> None:
     farm.measures.first_token[kind].add(first_s)
     farm.measures.alone[kind].add(call.prefill_s)
     if copy.service.max_replicas > 1:
-        farm.desks[call.service].first_tokens.append((farm.now, first_s))
+        farm.desks[call.service].first_tokens.extend(((farm.now, first_s),) * call.calls)
 
 
 def forget_late(farm: Farm, desk: Desk) -> None:
@@ -127,7 +127,7 @@ def _ends(farm: Farm, copy: Copy, life: int, call: Call) -> None:
     if copy.life != life:
         return
     copy.running -= 1
-    farm.measures.answered += 1
+    farm.measures.answered += call.calls
     farm.touched.add(copy.seen.id)
     farm.dirty.add(call.service)
     if copy.queue:
@@ -150,6 +150,7 @@ def served(farm: Farm, copy: Copy) -> None:
             farm.waiting_turn.add(call.service)
             continue
         farm.measures.waits.add(farm.now - since)
+        farm.measures.of[call.service].waits.add(farm.now - since)
         if since == desk.opened_at and farm.now - since <= PROMPT_S:
             farm.measures.hits += 1  # it was none when it came
         admit(farm, copy, call, farm.now)
@@ -176,8 +177,9 @@ def _hold_again(farm: Farm, desk: Desk) -> None:
 
 
 def cut(farm: Farm, copy: Copy, *, killed: bool = False) -> None:
-    """Its engine is gone, and with it the calls it had."""
+    """Its engine is gone, and with it the calls it had. Of several that came as one, one was in flight."""
     lost = copy.in_flight
+    farm.measures.of[copy.seen.service].cut += lost
     if killed:
         farm.measures.cut_by_kills += lost
     else:
@@ -191,7 +193,7 @@ def cut(farm: Farm, copy: Copy, *, killed: bool = False) -> None:
 def tell(farm: Farm, name: str) -> None:
     """All who are held are told why not, and when to come again."""
     desk = farm.desks[name]
-    count = len(desk.held)
+    count = sum([call.calls for call, _ in desk.held])
     desk.held.clear()
     desk.held_streams = 0
     _told(farm, name, count)
@@ -208,13 +210,14 @@ def _gives_up(farm: Farm, call: Call) -> None:
         desk.held.remove(entry)
         desk.held_streams -= call.stream
     if waits is not None or entry is not None:
-        _told(farm, call.service, 1)
+        _told(farm, call.service, call.calls)
 
 
 def _told(farm: Farm, name: str, count: int) -> None:
     farm.measures.told += count
     farm.dirty.add(name)
     if count:
+        farm.measures.of[name].told += count
         _blame(farm, name, count)
 
 
@@ -227,3 +230,4 @@ def _blame(farm: Farm, name: str, count: int) -> None:
         if desk.reclaims and desk.reclaims[-1] == at:
             desk.reclaims.pop()  # one reclaim is harmful once
             farm.measures.harmful_reclaims += 1
+        farm.measures.of[name].harmful_reclaims += 1

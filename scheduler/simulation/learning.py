@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date, timedelta
 from functools import partial
 
 from scheduler.estimate import load_estimate
 from scheduler.habits import Day, DayKind, Past, day_ahead
+from scheduler.memory import HUNDRED
+from scheduler.policy import Policy
 from scheduler.simulation.recording import settled
 from scheduler.simulation.state import DAY_S, Farm, midnight, site_day
+from scheduler.simulation.trace import Habit
 from scheduler.tiers import WEEK, of_young, recomputed
 from scheduler.world import Forecast
 
@@ -16,11 +20,18 @@ HOUR_S, MINUTE_S = 3600, 60
 EPOCH = date(1970, 1, 1)
 SATURDAY = 5
 DAYS_AHEAD = 2
+NOBODYS: Mapping[str, Habit] = {}
 
 
-def start(farm: Farm) -> None:
+def start(farm: Farm, habits: Mapping[str, Habit] = NOBODYS, *, tiers_stand: bool = False) -> None:
     """Forecasts are made at each midnight, tiers looked at in the small hours; the first now."""
+    for name, habit in habits.items():
+        desk = farm.desks[name]
+        desk.hours_by_day.update(habit.hours_by_day)
+        desk.starts.extend(habit.starts)
     look_ahead(farm)
+    if tiers_stand:
+        return
     hour = midnight(farm, site_day(farm)) + farm.policy.tiers_hour * HOUR_S
     farm.at(hour if hour > farm.now else hour + DAY_S, partial(tiers, farm))
 
@@ -39,7 +50,14 @@ def look_ahead(farm: Farm) -> None:
         past = Past(called, [(EPOCH + timedelta(days=d), minute) for d, minute in desk.starts])
         ahead = [day_ahead(past, kinds, day, days[0], farm.policy) for day in days]
         farm.forecasts[name] = _forecast(farm, name, today, ahead, called)
+    farm.likely = [name for name, forecast in farm.forecasts.items() if _likely(forecast, farm.policy)]
     farm.at(midnight(farm, today + 1), partial(look_ahead, farm))
+
+
+def _likely(forecast: Forecast, policy: Policy) -> bool:
+    """Is anything in it that a load could be worth?"""
+    best = max([*forecast.hours, *(probability for _, probability in forecast.moments)], default=0.0)
+    return best >= policy.preload_at_pct / HUNDRED
 
 
 def _between(first: date, last: date) -> list[date]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from scheduler.simulation import gate
+from scheduler.simulation import gate, holding
 from scheduler.simulation.copies import Copy
 from scheduler.simulation.state import Farm
 from scheduler.simulation.trace import Growth
@@ -166,10 +166,12 @@ def remove(farm: Farm, copy: Copy) -> None:
 def watch(farm: Farm, cards: set[str]) -> None:
     """A sample of these cards: pressure begins or ends, and is looked at again while it lasts."""
     farm.sample(cards)
+    holding.note(farm, cards)
     for name in sorted(cards):
         card, since = farm.world.cards[name], farm.pressed_since.get(name)
         if card.pressed_samples and since is None:
             farm.pressed_since[name] = farm.now
+            farm.measures.pressures += 1
         elif not card.pressed_samples and since is not None:
             farm.measures.relieved.append(farm.now - since)
             del farm.pressed_since[name]

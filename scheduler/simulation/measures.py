@@ -42,6 +42,33 @@ class Spread:
 
 
 @dataclass
+class Waits(Spread):
+    """With their sum, for a mean."""
+
+    total_s: float = 0.0
+
+    def add(self, seconds: float) -> None:
+        Spread.add(self, seconds)
+        self.total_s += seconds
+
+
+@dataclass(slots=True)
+class OfService:
+    """The part of one service. `fen` is of cards whose price is known; `unpriced`: some were not."""
+
+    told: int = 0
+    cut: int = 0
+    cold_starts: int = 0
+    reclaims: int = 0
+    evictions: int = 0  # had to go for somebody else: for room, or from a card nearly full
+    harmful_reclaims: int = 0
+    held_mib_s: float = 0.0  # as the ledger has it, headroom too
+    fen: float = 0.0
+    unpriced: bool = False
+    waits: Waits = field(default_factory=Waits)
+
+
+@dataclass
 class Measures:
     """Sums over the simulated time. Shares are of what their comment says; None: nothing to judge by."""
 
@@ -62,6 +89,7 @@ class Measures:
     hits: int = 0  # of them answered without a wait worth the name
     moves: int = 0  # of repack, that were made to their end
     moves_failed: int = 0
+    pressures: int = 0  # times that a card came over the pressure line
     kills: int = 0  # engines that wanted memory their card did not have
     growths: int = 0
     absorbed: int = 0  # by buffer and headroom: no pressure came of it
@@ -78,6 +106,7 @@ class Measures:
     waits: Spread = field(default_factory=Spread)  # of held calls that were answered
     first_token: dict[str, Spread] = field(default_factory=lambda: defaultdict(Spread))  # by class of service, see farm
     alone: dict[str, Spread] = field(default_factory=lambda: defaultdict(Spread))  # the same without any neighbour
+    of: dict[str, OfService] = field(default_factory=lambda: defaultdict(OfService))  # by service; waits: `waits`
     scale_ups: list[float] = field(default_factory=list)  # seconds from a raise until all its copies are ready
     relieved: list[float] = field(default_factory=list)  # seconds from the pressure line until below the relief line
     rebuilt: list[float] = field(default_factory=list)  # seconds from an eviction until a copy is ready elsewhere

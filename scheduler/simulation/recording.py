@@ -16,6 +16,8 @@ from scheduler.world import Eviction, Phase, Replica, Swap, Tier, Want
 #: Refusals that say nothing about how scarce memory is.
 NOT_FOR_ROOM = frozenset({Code.MAX_REPLICAS, Code.OUTSIDE_WINDOW})
 GIVES_BACK = frozenset({Reason.IDLE, Reason.ROOM, Reason.BUDGET})
+#: Who has to go by these goes for somebody else.
+FOR_OTHERS = frozenset({Reason.ROOM, Reason.PRESSURE})
 
 
 def record(farm: Farm, decision: Decision) -> None:
@@ -95,6 +97,7 @@ def _counted(farm: Farm, decision: Decision) -> None:
     farm.services[name] = replace(service, starts_28d=service.starts_28d + 1)
     if desk.held:
         farm.measures.cold_starts += 1
+        farm.measures.of[name].cold_starts += 1
         at = service.last_reclaimed_at
         farm.measures.regrets += at is not None and farm.now - at < farm.policy.regret_within_s
     if decision.reason in SCALE_OUT and "raised_from" in decision.numbers:
@@ -120,7 +123,10 @@ def _remembered(farm: Farm, copy: Copy, decision: Decision, before: Replica) -> 
     if acts and decision.reason in GIVES_BACK and before.phase in (Phase.READY, Phase.ASLEEP):
         farm.services[name] = replace(service, last_reclaimed_at=farm.now)
         farm.measures.reclaims += 1
+        farm.measures.of[name].reclaims += 1
         farm.desks[name].reclaims.append(farm.now)
+    if acts and decision.reason in FOR_OTHERS and before.phase in (Phase.READY, Phase.ASLEEP):
+        farm.measures.of[name].evictions += 1
     if acts and decision.reason is Reason.SURPLUS and "came_from" in decision.numbers:
         known = replace(
             service.scaling or Scaling(), came_from=int(decision.numbers["came_from"]), came_from_at=farm.now

@@ -79,12 +79,14 @@ class Farm:
     busy_at: dict[str, float] = field(default_factory=dict)  # since when it is so
     reading: dict[str, float] = field(default_factory=dict)  # host: up to when reads are accounted for
     reads: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # host: void older events
+    holding: dict[str, tuple[float, tuple[tuple[str, int], ...]]] = field(default_factory=dict)  # card: see `holding`
     load_times: dict[tuple[str, str], LoadTimes] = field(default_factory=dict)
     wake_times: dict[tuple[str, str], LoadTimes] = field(default_factory=dict)
     swaps: list[Swap] = field(default_factory=list)
     evictions: list[Eviction] = field(default_factory=list)
     pressed_since: dict[str, float] = field(default_factory=dict)  # by card
     forecasts: dict[str, Any] = field(default_factory=dict)
+    likely: list[str] = field(default_factory=list)  # services of which any hour or minute is expected
     refused_at: dict[str, float] = field(default_factory=dict)  # by pool
     expected: dict[str, float] = field(default_factory=dict)  # of which a plan was told already, by service
     looked: dict[int, float] = field(default_factory=dict)  # idle copies that a plan left where they are, and when
@@ -97,6 +99,12 @@ class Farm:
     proposals: int = 0
     order: int = 0
     next_id: int = 1
+    least_idle_s: float = field(init=False)  # who was used more lately is idle for nobody's rule
+
+    def __post_init__(self) -> None:
+        layers = (*self.policy.overrides.pools.values(), *self.policy.overrides.services.values())
+        own = [values["idle_unload_s"] for values in layers if "idle_unload_s" in values]
+        self.least_idle_s = min(self.policy.idle_unload_s, *own) if own else self.policy.idle_unload_s
 
     def at(self, when: float, act: Callable[[], None]) -> None:
         """Something happens later."""

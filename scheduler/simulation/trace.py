@@ -18,6 +18,7 @@ class Call(NamedTuple):
     stream: bool
     prefill_s: float
     decode_s: float
+    calls: int = 1  # that many, one after the other, as one: the mean number in flight stays what it was
 
 
 class Growth(NamedTuple):
@@ -30,11 +31,25 @@ class Growth(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Habit:
+    """What was known of a service before: days of site time since the epoch → hours with calls as bits; and first calls
+    after a pause as (day, minute)."""
+
+    hours_by_day: Mapping[int, int] = field(default_factory=dict)
+    starts: Sequence[tuple[int, int]] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
-    """Both in the order of their time. `calls` may come from a generator: it is read once, as time goes."""
+    """Both in the order of their time. `calls` may come from a generator: it is read once, as time goes.
+
+    `habits`: by service. `tiers_stand`: services keep the tier they begin with.
+    """
 
     calls: Iterable[Call]
     growths: Sequence[Growth] = ()
+    habits: Mapping[str, Habit] = field(default_factory=dict)
+    tiers_stand: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,12 @@ from console.jobs.models import Job
 from console.journal.models import Advice, Decision, Notice
 from console.money.models import CallBudget, CardBudget, Price
 from console.policies.models import PolicyVersion
+from console.previews import jobs
 from console.repack import searches
 from console.repack.models import Move, Proposal
 from console.requests import files
 from console.requests.models import Request
+from tests.console import tried
 
 Arguments = Callable[[], dict[str, object]]
 MINE, FOREIGN = "estate", "finance"
@@ -257,6 +259,12 @@ def search_job() -> dict[str, object]:
     return {"pk": Job.objects.get(arguments__pool=pool.name, state="waiting").pk}
 
 
+def preview() -> dict[str, object]:
+    """One of the group's policy, with its result."""
+    row = Job.objects.filter(kind=jobs.KIND).first()
+    return {"pk": (row or tried.job(User.objects.get(username="operator"))).pk}
+
+
 def version(waits: bool) -> Arguments:
     """One version of the group's policy, in force or still waiting."""
 
@@ -279,6 +287,12 @@ ADDRESSES: dict[str, Address] = {
     "policy-versions": Address(),
     "policy-roll-back": Address(version(waits=False), post=True),
     "policy-withdraw": Address(version(waits=True), post=True),
+    "policy-proposal": Address(),
+    "policy-previews": Address(),
+    "policy-preview-ask": Address(post=True),
+    "policy-preview": Address(preview),
+    "policy-preview-csv": Address(preview),
+    "policy-preview-cancel": Address(preview, post=True),
     "board": Address(),
     "board-hosts": Address(),
     "board-numbers": Address(),

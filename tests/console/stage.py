@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -35,6 +36,7 @@ class Stage:
     control: subprocess.Popen[str]
     web: subprocess.Popen[bytes] | None = None
     redis: subprocess.Popen[bytes] | None = None
+    jobs: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -78,6 +80,19 @@ class Stage:
         except subprocess.TimeoutExpired:
             self.web.kill()
             self.web.wait()
+
+    def start_jobs(self) -> None:
+        """The jobs worker as it is started in production; whoever started one stops it."""
+        argv = [sys.executable, "-m", "celery", "-A", "workers.jobs.app", "worker", "-P", "prefork", "-c", "1"]
+        argv += ["--without-gossip", "--without-mingle", "--without-heartbeat", "-n", "jobs@stage"]
+        with (self.home / "jobs.log").open("ab") as log:
+            # a group of its own: its child ends with it, whatever ends it
+            self.jobs = subprocess.Popen(argv, env=self.env, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
+
+    def kill_jobs(self) -> None:
+        """As a machine that goes dark: worker and child at once."""
+        os.killpg(self.jobs.pid, signal.SIGKILL)
+        self.jobs.wait(LIMIT_S)
 
     def answers(self) -> bool:
         assert self.web.poll() is None, (self.home / "web.log").read_text()
@@ -130,6 +145,8 @@ def stage(home: Path) -> Iterator[Stage]:
         control.stdin.close()
         control.wait(LIMIT_S)
         control.stdout.close()
+        if one.jobs is not None and one.jobs.poll() is None:
+            one.kill_jobs()
         for process, stop in ((one.web, one.stop_web), (one.redis, one.stop_redis)):
             if process is not None and process.poll() is None:
                 stop()
@@ -147,6 +164,7 @@ def main() -> None:
     from console.board import publish
     from console.catalog.models import Replica
     from console.fleet.models import Card, Host
+    from console.jobs.models import Job
     from console.requests import course
     from scheduler.planner import plan
     from tests.console import addresses, rows
@@ -191,7 +209,42 @@ def main() -> None:
         decisions = plan(seen, state.policy(), then.timestamp())
         return [one.verb.value for one in decisions if one.service == name and one.refusal is None]
 
+    def past(services: int) -> int:
+        """Five weeks of calls of so many services, as the demo has them; hours with calls."""
+        from django.utils import timezone
+
+        from console.usage.models import HourlyCalls, Session
+        from demo import history
+
+        history.make(timezone.localtime())
+        kept = list(HourlyCalls.objects.order_by("service").values_list("service", flat=True).distinct()[:services])
+        for rows_of in (HourlyCalls, Session):
+            rows_of.objects.exclude(service__in=kept).delete()
+        return HourlyCalls.objects.count()
+
+    def look_after() -> bool:
+        """Control's look at the jobs: waiting ones are pushed, those left behind are taken up again."""
+        from workers.app import make
+        from workers.control import look_after as looking
+
+        make("control", "control", "control:").set_default()
+        looking.run()
+        return True
+
+    def job(pk: int) -> dict[str, object]:
+        return Job.objects.values("state", "progress", "tries", "note", "result").get(pk=pk)
+
+    def left_behind() -> int:
+        """The lease of half a minute runs out by itself; here its end is moved forward."""
+        from django.utils import timezone
+
+        return Job.objects.filter(state="running").update(lease_until=timezone.now())
+
     verbs = {
+        "past": past,
+        "look_after": look_after,
+        "job": job,
+        "left_behind": left_behind,
         "later": later,
         "planned": planned,
         "populate": populate,

@@ -21,9 +21,7 @@ from console.jobs.models import Daily
 from console.journal.models import Decision, Notice
 from console.usage.models import HourlyCalls
 from scheduler.draft import Draft
-from scheduler.fitted import fit as fitted_to
-from scheduler.fitted import sleeping_room_mib, used
-from scheduler.memory import allocatable_mib
+from scheduler.fitted import fitted_to_farm, used
 from scheduler.policy import Policy
 from scheduler.tiers import RANK, WEEK, hours_since_due, of_young, recomputed, tier_of, young
 from scheduler.world import Tier
@@ -80,11 +78,8 @@ def _recompute(now: datetime, rules: Policy, *, weekly: bool) -> int:
 def fit(now: datetime, rules: Policy, calls: Mapping[str, int]) -> Policy:
     """Propose thresholds fitted to the farm, with what they would change; where the policy says so they hold."""
     world = state.world(now.timestamp(), rules=rules)
-    draft = Draft(world, rules, now.timestamp())
-    pool_mib = sum(allocatable_mib(draft.book(card)) or 0 for card in world.cards)
-    host_mib = sleeping_room_mib(world.hosts.values(), rules)
     weeks = [replace(used(s), calls_7d=calls.get(s.name, 0)) for s in world.services.values()]
-    fitted = fitted_to(weeks, pool_mib, host_mib, rules)
+    fitted = fitted_to_farm(Draft(world, rules, now.timestamp()), weeks)
     steps = [RANK[fitted.tier_of(one.calls_7d)] - RANK[tier_of(one.calls_7d, rules)] for one in weeks]
     moves = Counter("up" if step > 0 else "down" for step in steps if step)
     numbers = {

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from datetime import timedelta
 from socket import gethostname
+from typing import Any
 from uuid import uuid4
 
 from celery import shared_task
@@ -17,15 +18,17 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from console.jobs.models import Job
-from workers.jobs import advise, prune, repack
+from workers.jobs import advise, preview, prune, repack
 
 log = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=30)
 
-#: A job is a generator: it yields its progress (0..1) between steps, and may be ended there.
-KINDS: dict[str, Callable[[dict[str, object]], Iterator[float]]] = {
+#: A job is a generator: it yields its progress (0..1) between steps, and may be ended there. What it returns, if
+#: anything, is its result.
+KINDS: dict[str, Callable[[dict[str, Any]], Iterator[float]]] = {
     "advise": advise.run,
+    "policy-preview": preview.run,
     "prune": prune.run,
     "repack": repack.run,
 }
@@ -48,7 +51,8 @@ def work(job: int) -> None:
     row = Job.objects.get(pk=job)
     mine = Job.objects.filter(pk=job, holder=me, state=Job.State.RUNNING)
     try:
-        for progress in KINDS[row.kind]({**row.arguments, "job": job}):
+        result: list[Any] = []
+        for progress in _with_result(KINDS[row.kind]({**row.arguments, "job": job}), result):
             kept = mine.filter(cancel=False).update(progress=progress, lease_until=timezone.now() + LEASE)
             if not kept:
                 mine.filter(Q(cancel=True)).update(state=Job.State.CANCELLED, ended_at=timezone.now())
@@ -57,4 +61,13 @@ def work(job: int) -> None:
         log.exception("job %d (%s)", job, row.kind)
         mine.update(state=Job.State.FAILED, ended_at=timezone.now(), note=f"{type(error).__name__}: {error}"[:200])
         return
-    mine.update(state=Job.State.DONE, progress=1.0, ended_at=timezone.now())
+    found = {"result": result[0]} if result and result[0] is not None else {}
+    mine.update(state=Job.State.DONE, progress=1.0, ended_at=timezone.now(), **found)
+
+
+def _with_result(going: Iterator[float], result: list[Any]) -> Iterator[float]:
+    """The same steps; what it returned is put into `result`, to be written by who still holds the job."""
+    if isinstance(going, Generator):
+        result.append((yield from going))
+    else:
+        yield from going

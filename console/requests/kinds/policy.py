@@ -15,11 +15,13 @@ from django.utils.translation import gettext_lazy
 from console.accounts.models import Role, User
 from console.catalog.models import Service
 from console.forms import LongSelect
+from console.jobs.models import Job
 from console.policies.change import Wrong, in_force, write
 from console.policies.models import Layer
 from console.policy_pages import typed, words
 from console.policy_pages.effect import changed
 from console.policy_pages.scope import Scope, pools, scope_of
+from console.previews import jobs
 from console.requests import weigh
 from console.requests.kind import AskForm, Filed, Kind, Stale
 from console.requests.models import Request
@@ -128,6 +130,9 @@ class PolicyChange(Kind):
             before, after = (_said(name, one) for one in (row.wanted["before"].get(name), value))
             found.append((words.label(name), f"{before} → {after} {words.UNITS[numbers()[name]['unit']]}"))
         return found
+
+    def tried(self, row: Request) -> Job | None:
+        return jobs.latest(row.wanted["layer"], row.wanted["subject"], row.wanted["changes"])
 
     def consequences(self, row: Request, now: float) -> dict[str, Any]:
         seen = weigh.look(now)
