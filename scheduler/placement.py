@@ -18,7 +18,7 @@ from scheduler.policy import Policy
 from scheduler.ranking import ranking
 from scheduler.scores import NAMES, Offer, weigh
 from scheduler.sieve import Sieve
-from scheduler.sums import Start, Sums, room_now, start_of, sums_on
+from scheduler.sums import room_now, start_of, sums_on
 from scheduler.turns import free, waits_for
 from scheduler.world import Card, Host, Profile, Service, World
 
@@ -95,17 +95,21 @@ def openings(draft: Draft, service: Service, *, now: bool = False) -> Openings:
         at_once = free(draft)
         roomy = [card for card in likely if at_once[card.id] and start.fits(sums[card.id]) and sieve.lets(card.id)]
     roomy = roomy or [card for card in likely if start.fits(sums[card.id]) and sieve.lets(card.id)]
-    books, turns = draft.books(), draft.table(_turn_on)
-    return Openings(sieve, [Verdict(c, TURN, turns[c.id], _offer(start, service, books[c.id], c, sums)) for c in roomy])
+    books, turns, lowfreq = draft.books(), draft.table(_turn_on), service.profile is Profile.LOWFREQ
+    cap, fixed, fitting = start.cap_mib, start.fixed_mib, []
+    for card in roomy:  # what `start.grant_mib` says, without asking it for each card of a farm
+        name = card.id
+        book = books[name]
+        grant = _least(book, service) if lowfreq and book.squeezed else min(cap, sums[name].room_mib - fixed)
+        fitting.append(Verdict(card, TURN, turns[name], Offer(card, book, grant)))
+    return Openings(sieve, fitting)
 
 
-def _offer(start: Start, service: Service, book: Book, card: Card, sums: Mapping[str, Sums]) -> Offer:
-    """Of a card whose numbers say that it fits. What lowfreq ones are granted may depend on who else is there."""
-    if service.profile is not Profile.LOWFREQ or not book.squeezed:
-        return Offer(card, book, start.grant_mib(sums[card.id]))
+def _least(book: Book, service: Service) -> int:
+    """What a lowfreq one is granted where an online one got less than it may have: it depends on who else is there."""
     grant = start_grant(book, service)
     assert not isinstance(grant, Refusal)
-    return Offer(card, book, grant)
+    return grant
 
 
 def nearest(draft: Draft, service: Service, sieve: Sieve) -> Refusal:

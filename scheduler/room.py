@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import inf
 from operator import itemgetter
 
 from scheduler.decision import Code, Decision, Numbers, Reason, Refusal, Verb
@@ -68,13 +69,15 @@ def _cheapest(draft: Draft, ask: Ask, where: Where, may_take: bool) -> Rooms | N
 def _soonest(draft: Draft, ask: Ask, where: Where) -> Rooms | None:
     """The same with those who must stay a while yet, by when they may go."""
     best: Rooms | None = None
-    takes = _takes(draft, ask)
+    takes, soonest_s = _takes(draft, ask), inf
     for least_s, cards in _by_rest(draft, ask, where, takes.least_mib):
-        if best is not None and least_s > best.rest_s:
+        if least_s > soonest_s:
             break
         rooms = _rooms(draft, ask, cards, takes, may_take=True, resting=True)
-        if rooms is not None and (best is None or (rooms.rest_s, rooms.cost) < (best.rest_s, best.cost)):
-            best = rooms
+        if rooms is None or (rest_s := rooms.rest_s) > soonest_s:
+            continue
+        if best is None or rest_s < soonest_s or rooms.cost < best.cost:
+            best, soonest_s = rooms, rest_s
     return best
 
 
@@ -92,6 +95,9 @@ def _rooms(
     draft: Draft, ask: Ask, cards: list[Card], takes: Start | Wake, may_take: bool, *, resting: bool
 ) -> Rooms | None:
     """As many cheapest rooms as are needed, all or nothing. Cards that fit already cost nothing."""
+    if ask.need == 1 and len(cards) == 1:  # nearly always
+        alone = _room(draft, ask, cards[0], takes, may_take, resting=resting)
+        return None if alone is None else Rooms((alone,))
     found = []
     for card in cards:
         fits = ask.need > 1 and ask.fits(draft.book(card.id))

@@ -56,7 +56,10 @@ def taken(seats: Iterable[Seat], policy: Policy) -> Taken:
         if phase is Phase.STOPPED or phase is Phase.FAILED:
             continue
         measured, awoken = replica.measured_mib, phase is not Phase.ASLEEP
-        mine = held_mib(replica, service, policy)
+        if awoken and measured is None and service is not None and not replica.external:  # as `held_mib` has it: most
+            mine = service.claim.fixed_mib + replica.kv_granted_mib
+        else:
+            mine = held_mib(replica, service, policy)
         held += mine
         awake += awoken
         if measured is not None:

@@ -67,10 +67,6 @@ class Start(NamedTuple):
         enough = (caps + self.cap_mib) * HUNDRED <= (granted + grant) * (HUNDRED + limit)
         return enough and grant >= self.one_request_mib
 
-    def grant_mib(self, sums: Sums) -> int:
-        """KV of a start that fits, where nothing is left for others."""
-        return min(self.cap_mib, sums.room_mib - self.fixed_mib)
-
     def short_mib(self, sums: Sums) -> int:
         """What the room lacks; 0 or less: room is not what it lacks."""
         all_online = self.profile is Profile.ONLINE and not sums.mixed

@@ -44,7 +44,7 @@ class Room:
 
     @property
     def rest_s(self) -> float:
-        return max((v.rest_s for v in self.victims), default=0.0)
+        return max([v.rest_s for v in self.victims], default=0.0)
 
     @property
     def cost(self) -> tuple[int, int, int, float, int, str]:
@@ -54,8 +54,8 @@ class Room:
         return (
             kinds.count(Kind.IN_USE),
             kinds.count(Kind.IDLE),
-            max((v.priority for v in awake), default=0),
-            max((v.used_at for v in awake), default=0.0),
+            max([v.priority for v in awake], default=0),
+            max([v.used_at for v in awake], default=0.0),
             len(kinds),
             self.card.id,
         )
@@ -82,10 +82,12 @@ class Rooms:
 
     @property
     def rest_s(self) -> float:
-        return max(room.rest_s for room in self.each)
+        return max([room.rest_s for room in self.each])
 
     @property
     def cost(self) -> tuple[int, int, int, float, int, str]:
         """The same order as of one room: more that are in use count before everything else."""
+        if len(self.each) == 1:
+            return self.each[0].cost
         in_use, idle, priority, used_at, count, card = zip(*(room.cost for room in self.each), strict=True)
         return sum(in_use), sum(idle), max(priority), max(used_at), sum(count), min(card)
