@@ -44,7 +44,7 @@ def tale(farm: Farm) -> str:
         ("orders", lambda: farm.rows(_ORDERS)[::-1]),
         ("policy", lambda: [" ".join(map(str, row)) for row in farm.rows(_POLICY)]),
         ("gateways", lambda: registered(farm)),
-        ("supervisor", lambda: end_of(farm.home / "supervisor.log")),
+        ("supervisor", lambda: supervised(farm)),
         *((path.stem, lambda path=path: troubles(path)) for path in sorted((farm.home / "logs").glob("*.log"))),
     ]
     return "\n".join(f"== {name}\n{_told(look)}" for name, look in parts)
@@ -67,6 +67,11 @@ def registered(farm: Farm) -> list[str]:
         names: Any = client.zrange("gateways", 0, -1)
         bodies: Any = [client.get(f"gateway:{name.decode()}") for name in names]
     return [body.decode() for body in bodies if body] + [f"routes {farm.routes().get('version')}"]
+
+
+def supervised(farm: Farm) -> list[str]:
+    """What the supervisor told, without its banner: there stand passwords, indented."""
+    return [line for line in end_of(farm.home / "supervisor.log", 400) if line and not line.startswith(" ")][-LINES:]
 
 
 def end_of(path: Path, lines: int = LINES) -> list[str]:

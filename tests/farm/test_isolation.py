@@ -10,14 +10,16 @@ from zoneinfo import ZoneInfo
 import pytest
 import redis
 
-from tests.farm.corner import Corner
+from tests.farm.corner import HOST, Corner
 from tests.farm.harness import Farm, wait_for
 from tests.farm.streams import Caller
 from tests.farm.watcher import Watcher
+from workers.simulator.faults import set_fault
 
 pytestmark = [pytest.mark.farm, pytest.mark.timeout(600)]
 
 NIGHT, DESK = "iso-night", "iso-desk"
+SLOW = 8  # a batch call takes seconds: as many run as are let in, however busy the machine that calls
 #: Nothing but what the test says makes a neighbour slow: gaps between chunks tell of the machine the test runs on.
 STEADY = {"neighbour_rise_day_pct": 1000, "neighbour_rise_night_pct": 1000, "min_loaded_s": 1, "idle_unload_s": 600}
 
@@ -114,7 +116,7 @@ def talking(farm: Farm, halt: threading.Event, callers: int = 4) -> list[threadi
 def keep_batch(farm: Farm, halt: threading.Event, ended: list[Caller], callers: int = 8) -> list[threading.Thread]:
     def work() -> None:
         while not halt.is_set():
-            ended.append(Caller(farm, NIGHT, max_tokens=60).join())
+            ended.append(Caller(farm, NIGHT, max_tokens=40).join())
 
     threads = [threading.Thread(target=work, daemon=True) for _ in range(callers)]
     for thread in threads:
@@ -147,7 +149,9 @@ def test_outside_its_window_batch_runs_a_few_at_a_time_and_all_are_answered(corn
 def test_batch_is_slowed_while_its_neighbour_is_over_its_target_and_let_go_afterwards(corner: Corner) -> None:
     """The target is set so that any answer is over it: what is seen here is the way from figures to gateways."""
     farm = corner.farm
-    farm.policy(batch_lower_s=5, batch_raise_s=2)
+    farm.policy(batch_lower_s=3, batch_raise_s=1)
+    for name in (NIGHT, DESK):
+        set_fault(farm.home / "hosts" / HOST / "sim", "slow", f"service:{name}", factor=SLOW)
     target(farm, 60000)
     halt, ended = threading.Event(), []
     threads = keep_batch(farm, halt, ended) + talking(farm, halt)

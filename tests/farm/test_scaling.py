@@ -16,6 +16,8 @@ from workers.simulator import faults
 pytestmark = [pytest.mark.farm, pytest.mark.timeout(420)]
 
 NAME = "grows"
+QUIET_S = 30  # of low load before copies go: longer than all that is looked at before
+OVERDUE_S = 10
 FACTOR = 5  # a token takes about 60 ms: long calls cost few chunks
 _MAKE = """
 from console.accounts.models import Tenant
@@ -116,18 +118,18 @@ def grown(farm: Farm, watched: Watcher) -> Grown:
 
 def test_a_queue_brings_copies_and_quiet_takes_them_back_in_one_step(grown: Grown) -> None:
     farm = grown.farm
-    farm.policy(scale_queue_calls=6, scale_in_s=60)
+    farm.policy(scale_queue_calls=6, scale_in_s=QUIET_S)
     grown.make(seqs=4)
     callers = [Caller(farm, NAME, max_tokens=300) for _ in range(22)]  # 8 run, 14 wait
     wait_for("four copies", lambda: len(farm.replicas(NAME)) == 4, 90)
     grown.hasten()
     for caller in callers:
         assert caller.join().whole, caller.error
-    wait_for("control knows their latencies", lambda: grown.measured() & set(grown.calls()), 30, 1.0)
     raised = grown.decisions("queue", "start")
     assert len(raised) == 2
     assert all(numbers["waiting"] > 6 and numbers["desired"] >= 4 for numbers in raised)
     assert grown.remembered("raised_to") == 4
+    wait_for("control knows their latencies", lambda: grown.measured() & set(grown.calls()), 30, 1.0)
 
     wait_for("two copies again", lambda: len(farm.replicas(NAME)) == 2, 200, 0.5)
     fewer = grown.decisions("surplus", "drain")
@@ -138,7 +140,7 @@ def test_a_queue_brings_copies_and_quiet_takes_them_back_in_one_step(grown: Grow
 
 def test_a_scale_in_leaves_a_stream_its_copy_and_gives_up_when_it_lasts(grown: Grown) -> None:
     farm = grown.farm
-    farm.policy(scale_in_s=60, drain_overdue_s=20, left_alone_s=60)
+    farm.policy(scale_in_s=QUIET_S, drain_overdue_s=OVERDUE_S, left_alone_s=60)
     grown.make(seqs=16, least=4)
     streams = grown.stream_each(3000)
     grown.least(2)
@@ -148,7 +150,7 @@ def test_a_scale_in_leaves_a_stream_its_copy_and_gives_up_when_it_lasts(grown: G
     wait_for("they are given back", lambda: set(drained) <= set(grown.wanted("ready")), 60)
     left = farm.rows(f"select left_alone_until from catalog_replica where id in ({', '.join(map(str, drained))})")
     assert all(until for (until,) in left)
-    assert all(numbers["lasted_s"] >= 20 for numbers in grown.decisions("unneeded", "wake"))
+    assert all(numbers["lasted_s"] >= OVERDUE_S for numbers in grown.decisions("unneeded", "wake"))
     assert grown.decisions("unneeded", "wake")
     grown.hasten()
     for stream in streams:

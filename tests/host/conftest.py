@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.host.harness import HostHarness, RedisServer, redis_server
 
-HOSTS = [f"h{number}" for number in range(40)]
+#: More than a process asks for, whichever files it is given.
+HOSTS = [f"h{number}" for number in range(400)]
 
 
 @pytest.fixture(scope="session")
@@ -23,8 +25,8 @@ def names() -> Iterator[str]:
     return iter(HOSTS)
 
 
-@pytest.fixture
-def make_host(server: RedisServer, names: Iterator[str]) -> Iterator[Callable[..., HostHarness]]:
+@contextmanager
+def hosts(server: RedisServer, names: Iterator[str]) -> Iterator[Callable[..., HostHarness]]:
     made: list[HostHarness] = []
     with tempfile.TemporaryDirectory(prefix="gk-") as folder:  # short: a unix socket's address has 107 bytes
 
@@ -35,9 +37,17 @@ def make_host(server: RedisServer, names: Iterator[str]) -> Iterator[Callable[..
             made.append(HostHarness(server, name, place, **loading))
             return made[-1]
 
+        try:
+            yield make
+        finally:
+            for one in made:
+                one.close()
+
+
+@pytest.fixture
+def make_host(server: RedisServer, names: Iterator[str]) -> Iterator[Callable[..., HostHarness]]:
+    with hosts(server, names) as make:
         yield make
-        for one in made:
-            one.close()
 
 
 @pytest.fixture
@@ -45,3 +55,13 @@ def host(make_host: Callable[..., HostHarness]) -> HostHarness:
     one = make_host()
     one.start_agent()
     return one
+
+
+@pytest.fixture(scope="module")
+def standing(server: RedisServer, names: Iterator[str]) -> Iterator[HostHarness]:
+    """One host with engine 1 ready and routed, for all tests of a module that leave it as they found it."""
+    with hosts(server, names) as make:
+        one = make()
+        one.start_agent()
+        one.serve()
+        yield one

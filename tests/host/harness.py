@@ -280,6 +280,12 @@ class HostHarness:
         self.wanted[number] = self.replica(number, want=want, **changes)
         self.send()
 
+    def serve(self, number: int = 1) -> None:
+        """The replica is ready, and the door knows it."""
+        self.want(number, "ready")
+        self.until_phase(number, "ready")
+        until(lambda: str(number) in self.door_map(), "routed")
+
     def forget(self, number: int) -> None:
         del self.wanted[number]
         self.send()

@@ -22,9 +22,8 @@ FORBIDDEN = [("POST", "/sleep"), ("POST", "/wake_up"), ("GET", "/metrics"), ("PO
 
 @pytest.fixture
 def served(host: HostHarness) -> HostHarness:
-    host.want(1, "ready")
-    host.until_phase(1, "ready")
-    until(lambda: "1" in host.door_map(), "routed")
+    """A host of its own, for a test that breaks something."""
+    host.serve()
     return host
 
 
@@ -43,8 +42,8 @@ def head(path: str, length: int = 0, token: str = TOKEN, method: str = "POST", m
     return ("\r\n".join(lines) + f"\r\n{more}\r\n").encode()
 
 
-def test_it_refuses_before_any_engine_byte(served: HostHarness) -> None:
-    with httpx.Client(base_url=served.door, headers=served.bearer, trust_env=False, timeout=30) as client:
+def test_it_refuses_before_any_engine_byte(standing: HostHarness) -> None:
+    with httpx.Client(base_url=standing.door, headers=standing.bearer, trust_env=False, timeout=30) as client:
         wrong = {"Authorization": "Bearer nope"}
         assert client.post(f"/r/1{CHAT}", json={}, headers=wrong).status_code == 401
         assert client.get("/counts", headers=wrong).status_code == 401
@@ -55,7 +54,7 @@ def test_it_refuses_before_any_engine_byte(served: HostHarness) -> None:
             assert (refused.status_code, refused.json()["error"]["code"]) == (403, "forbidden_path"), path
         assert client.get("/r/1/health").status_code == 200
         assert client.get("/r/1/v1/models").json()["data"][0]["id"] == SPEC.served_name
-    assert served.counts() == {}
+    assert standing.counts() == {}
 
 
 def test_an_engine_that_is_gone_is_502(served: HostHarness) -> None:
@@ -68,9 +67,9 @@ def test_an_engine_that_is_gone_is_502(served: HostHarness) -> None:
     assert served.counts() == {}
 
 
-def test_one_connection_carries_many_calls(served: HostHarness) -> None:
+def test_one_connection_carries_many_calls(standing: HostHarness) -> None:
     body = {"model": SPEC.served_name, "messages": [{"role": "user", "content": "你好"}], "max_tokens": 2}
-    with httpx.Client(base_url=served.door, headers=served.bearer, trust_env=False, timeout=30) as client:
+    with httpx.Client(base_url=standing.door, headers=standing.bearer, trust_env=False, timeout=30) as client:
         ports = set()
         for _ in range(5):
             answer = client.post(f"/r/1{CHAT}", json=body)
@@ -80,15 +79,15 @@ def test_one_connection_carries_many_calls(served: HostHarness) -> None:
     assert len(ports) == 1
 
 
-def test_the_engine_never_sees_the_token(served: HostHarness) -> None:
-    engine = served.engine_folder(1) / "sock"
+def test_the_engine_never_sees_the_token(standing: HostHarness) -> None:
+    engine = standing.engine_folder(1) / "sock"
     moved = engine.with_name("moved")
     seen = b""
     with closing(socket.socket(socket.AF_UNIX)) as trap:
         engine.rename(moved)
         trap.bind(str(engine))
         trap.listen()
-        with closing(socket.create_connection(("127.0.0.1", served.door_port), timeout=30)) as line:
+        with closing(socket.create_connection(("127.0.0.1", standing.door_port), timeout=30)) as line:
             line.sendall(head(f"/r/1{CHAT}", 2, more="x-request-id: abc\r\ncookie: c=1\r\n") + b"{}")
             got, _ = until(lambda: trap.accept())
             while not seen.endswith(b"{}"):
@@ -112,41 +111,40 @@ def test_the_engine_never_sees_the_token(served: HostHarness) -> None:
         (b"POST /x HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab", b"400"),
     ],
 )
-def test_odd_requests_are_answered_and_closed(host: HostHarness, request_bytes: bytes, status: bytes) -> None:
-    until(lambda: host.control.report().door_ok, "the door is there")  # type: ignore[union-attr]
-    answer = raw(host, request_bytes, until_closed=True)
+def test_odd_requests_are_answered_and_closed(standing: HostHarness, request_bytes: bytes, status: bytes) -> None:
+    answer = raw(standing, request_bytes, until_closed=True)
     assert answer.startswith(b"HTTP/1.1 " + status)
     assert b"connection: close" in answer
 
 
-def test_a_request_in_single_bytes_is_one_request(served: HostHarness) -> None:
+def test_a_request_in_single_bytes_is_one_request(standing: HostHarness) -> None:
     body = json.dumps({"model": SPEC.served_name, "prompt": "你好", "max_tokens": 1}).encode()
     whole = head("/r/1/v1/completions", len(body), more="content-type: application/json\r\n") + body
-    with closing(socket.create_connection(("127.0.0.1", served.door_port), timeout=30)) as line:
+    with closing(socket.create_connection(("127.0.0.1", standing.door_port), timeout=30)) as line:
         line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for position in range(len(whole)):
             line.sendall(whole[position : position + 1])
         assert line.recv(65536).startswith(b"HTTP/1.1 200")
 
 
-def test_pipelining_ends_the_connection(served: HostHarness) -> None:
+def test_pipelining_ends_the_connection(standing: HostHarness) -> None:
     one = head("/r/1/health", method="GET")
-    assert b"HTTP/1.1 200" not in raw(served, one + one, until_closed=True)
+    assert b"HTTP/1.1 200" not in raw(standing, one + one, until_closed=True)
 
 
-def test_a_hang_up_frees_the_engine(served: HostHarness) -> None:
+def test_a_hang_up_frees_the_engine(standing: HostHarness) -> None:
     body = json.dumps(
         {"model": SPEC.served_name, "prompt": "你好", "max_tokens": 100_000, "stream": True, "ignore_eos": True}
     ).encode()
-    with closing(socket.create_connection(("127.0.0.1", served.door_port), timeout=30)) as line:
+    with closing(socket.create_connection(("127.0.0.1", standing.door_port), timeout=30)) as line:
         line.sendall(head("/r/1/v1/completions", len(body), more="content-type: application/json\r\n") + body)
         assert line.recv(100)
-        assert served.counts() == {"1": 1}
-        until(lambda: (one := served.see(1)) and one.running == 1, "the engine runs it")
-        until(lambda: served.see(1).door_in_flight == 1, "and the report counts it")  # type: ignore[union-attr]
-    until(lambda: served.counts() == {}, "the door counts zero")
-    until(lambda: served.see(1).running == 0, "the engine has freed it")  # type: ignore[union-attr]
-    until(lambda: served.see(1).door_in_flight == 0, "the report too")  # type: ignore[union-attr]
+        assert standing.counts() == {"1": 1}
+        until(lambda: (one := standing.see(1)) and one.running == 1, "the engine runs it")
+        until(lambda: standing.see(1).door_in_flight == 1, "and the report counts it")  # type: ignore[union-attr]
+    until(lambda: standing.counts() == {}, "the door counts zero")
+    until(lambda: standing.see(1).running == 0, "the engine has freed it")  # type: ignore[union-attr]
+    until(lambda: standing.see(1).door_in_flight == 0, "the report too")  # type: ignore[union-attr]
 
 
 def test_a_killed_engine_breaks_its_streams_and_no_count_stays(served: HostHarness) -> None:
@@ -160,7 +158,7 @@ def test_a_killed_engine_breaks_its_streams_and_no_count_stays(served: HostHarne
     assert served.counts() == {}
 
 
-def test_200_streams_at_once_end_whole(served: HostHarness) -> None:
+def test_200_streams_at_once_end_whole(standing: HostHarness) -> None:
     async def one(client: httpx.AsyncClient) -> bool:
         body = {"model": SPEC.served_name, "prompt": "你好", "max_tokens": 20, "stream": True}
         async with client.stream("POST", "/r/1/v1/completions", json=body) as answer:
@@ -170,28 +168,28 @@ def test_200_streams_at_once_end_whole(served: HostHarness) -> None:
     async def all_of_them() -> list[bool]:
         limits = httpx.Limits(max_connections=None)
         async with httpx.AsyncClient(
-            base_url=served.door, headers=served.bearer, timeout=120, limits=limits, trust_env=False
+            base_url=standing.door, headers=standing.bearer, timeout=120, limits=limits, trust_env=False
         ) as client:
             return list(await asyncio.gather(*(one(client) for _ in range(200))))
 
     assert all(asyncio.run(all_of_them()))
-    assert served.counts() == {}
+    assert standing.counts() == {}
 
 
-def test_a_slow_reader_slows_its_own_engine_only(served: HostHarness) -> None:
+def test_a_slow_reader_slows_its_own_engine_only(standing: HostHarness) -> None:
     """The door holds no more than its buffers of what a reader does not take."""
-    door = served.processes(door=True)[0]
+    door = standing.processes(door=True)[0]
     body = json.dumps(
         {"model": SPEC.served_name, "prompt": "x", "max_tokens": 100_000, "stream": True, "ignore_eos": True}
     ).encode()
     with closing(socket.socket()) as line:
         line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        line.connect(("127.0.0.1", served.door_port))
+        line.connect(("127.0.0.1", standing.door_port))
         line.sendall(head("/r/1/v1/completions", len(body), more="content-type: application/json\r\n") + body)
         assert line.recv(10)
-        assert served.call(1).status_code == 200
+        assert standing.call(1).status_code == 200
         assert door.memory_info().rss < 80 * 1024 * 1024
-    until(lambda: served.counts() == {}, "the door counts zero")
+    until(lambda: standing.counts() == {}, "the door counts zero")
 
 
 def test_a_killed_door_is_back_within_two_seconds(served: HostHarness) -> None:

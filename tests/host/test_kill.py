@@ -20,9 +20,7 @@ from workers.simulator.faults import set_fault
 
 def ready(host: HostHarness, number: int = 1) -> int:
     """Starts a replica, returns its engine's pid."""
-    host.want(number, "ready")
-    host.until_phase(number, "ready")
-    until(lambda: str(number) in host.door_map(), "routed")
+    host.serve(number)
     return host.processes(number)[0].pid
 
 

@@ -10,13 +10,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from workers.simulator.cards import CardState, HostSpec, make_cards, read_cards
+from workers.simulator.faults import clear_faults, set_fault
 
 ROOT = Path(__file__).resolve().parents[2]
 GENEROUS_S = 40.0
@@ -170,6 +171,15 @@ class SimHost:
         engine = Engine(self.directory, len(self.engines), [*arguments, *flags], settings | variables)
         self.engines.append(engine)
         return engine
+
+    @contextmanager
+    def slow(self) -> Iterator[None]:
+        """Tokens come so slowly that whoever calls is there at once with the others, however busy the machine is."""
+        set_fault(self.directory, "slow", factor=30.0)
+        try:
+            yield
+        finally:
+            clear_faults(self.directory, "slow")
 
     def card(self, number: int = 0) -> CardState:
         return read_cards(self.directory)[number]

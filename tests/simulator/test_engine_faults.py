@@ -139,7 +139,7 @@ def test_growth_into_a_full_card_kills_it(host: SimHost) -> None:
 
 
 def test_ports_health_models_and_completions_can_become_good_one_by_one(host: SimHost) -> None:
-    set_fault(host.directory, "readiness", listen_s=0.2, health_s=0.8, models_s=1.4, serve_s=2.0)
+    set_fault(host.directory, "readiness", listen_s=0.5, health_s=2.5, models_s=4.5, serve_s=6.5)
     engine = host.start()
     seen: list[tuple[int, bool, int]] = []
     until(engine.connects, "listening")

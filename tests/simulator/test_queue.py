@@ -21,11 +21,12 @@ def counts(engine: Engine) -> tuple[int, int]:
 def test_the_rest_waits_in_order_and_is_seen_waiting(host: SimHost) -> None:
     engine = host.start("--max-num-seqs", "2").ready()
     with ExitStack() as stack:
-        lines = [engine.stream(stack, tokens=60 + number) for number in range(4)]
-        until(lambda: counts(engine) == (2, 2), "two run, two wait")
-        assert engine.metric("vllm:num_requests_waiting") == 2.0
-        assert engine.metric("vllm:num_requests_waiting_by_reason", 'reason="capacity"') == 2.0
-        assert engine.metric("vllm:kv_cache_usage_perc") > 0.0
+        with host.slow():
+            lines = [engine.stream(stack, tokens=60 + number) for number in range(4)]
+            until(lambda: counts(engine) == (2, 2), "two run, two wait")
+            assert engine.metric("vllm:num_requests_waiting") == 2.0
+            assert engine.metric("vllm:num_requests_waiting_by_reason", 'reason="capacity"') == 2.0
+            assert engine.metric("vllm:kv_cache_usage_perc") > 0.0
         ends = [list(line)[-1] for line in lines]
     assert ends == ["[DONE]"] * 4
     assert counts(engine) == (0, 0)
@@ -100,7 +101,9 @@ def test_growing_answers_preempt_the_newest_and_all_end_whole(host: SimHost) -> 
     engine = host.start(kv="256M").ready()
     messages = [{"role": "user", "content": "长" * 1990}]
     with ExitStack() as stack:
-        lines = [engine.stream(stack, tokens=120, messages=messages) for _ in range(2)]
+        with host.slow():
+            lines = [engine.stream(stack, tokens=120, messages=messages) for _ in range(2)]
+            until(lambda: sum(counts(engine)) == 2, "both are there")
         ends = [list(line) for line in lines]
     assert all(len(end) == 122 and end[-1] == "[DONE]" for end in ends)  # role, 120 tokens, [DONE]
     assert engine.metric("vllm:num_preemptions_total") >= 1.0

@@ -64,14 +64,14 @@ def test_the_log_tells_progress_and_sizes(host: SimHost) -> None:
 
 
 def test_storage_bandwidth_is_shared_among_those_who_load() -> None:
-    host = SimHost(bandwidth_mib_s=20_000.0)
+    host = SimHost(bandwidth_mib_s=5_000.0)  # seconds: however late the second begins, they read beside each other
     try:
         pair = [host.start(cards=f"GPU-{number}", weights_mib=20_000, replica=str(number)) for number in (0, 1)]
         took = []
         for engine in pair:
             line = next(one for one in engine.ready().log.splitlines() if "Loading weights took" in one)
             took.append(float(line.split()[-2]))
-        assert max(took) > 1.3  # alone each takes 1.0
+        assert max(took) > 5.0  # alone each takes 4.0
     finally:
         host.close()
 
@@ -104,7 +104,7 @@ def test_no_room_for_kv_in_the_share(host: SimHost) -> None:
 
 
 def test_two_measuring_starts_at_once_spoil_each_others_measure() -> None:
-    host = SimHost(bandwidth_mib_s=20_000.0, warm_up_s=1.0)
+    host = SimHost(bandwidth_mib_s=5_000.0, warm_up_s=1.0)
     try:
         pair = [host.start(kv=None, share="0.35", weights_mib=10_000, replica=str(number)) for number in (1, 2)]
         alone_mib = 28_672 - 10_600

@@ -46,13 +46,14 @@ def _with(text: str, part: str) -> str:
 def test_a_time_out_drains_what_runs_and_what_waits(host: SimHost) -> None:
     engine = host.start("--shutdown-timeout", "30", "--max-num-seqs", "1").ready()
     with ExitStack() as stack:
-        lines = [engine.stream(stack, tokens=50) for _ in range(2)]
-        next(lines[0])
-        engine.terminate()
-        refused = until(lambda: _refused(engine.new_client()), "new requests refused")
-        assert refused.status_code == 500
-        assert refused.json()["error"]["message"] == "cannot schedule new futures after shutdown"
-        assert engine.get("/health").status_code == 200
+        with host.slow():
+            lines = [engine.stream(stack, tokens=50) for _ in range(2)]
+            next(lines[0])
+            engine.terminate()
+            refused = until(lambda: _refused(engine.new_client()), "new requests refused")
+            assert refused.status_code == 500
+            assert refused.json()["error"]["message"] == "cannot schedule new futures after shutdown"
+            assert engine.get("/health").status_code == 200
         ends = [list(line) for line in lines]
     assert all('"finish_reason":"length"' in end[-2] and end[-1] == "[DONE]" for end in ends)
     assert engine.exit_code() == 0
