@@ -6,8 +6,12 @@ may be another's a second later. These are below that range, a block a process.
 
 from __future__ import annotations
 
+import fcntl
 import os
+import tempfile
+from functools import cache
 from itertools import count
+from pathlib import Path
 
 from demo.preflight import port_free
 
@@ -17,7 +21,7 @@ _given = count()
 
 def free_ports(number: int) -> list[int]:
     """So many in a row of this process's block, that nobody listens on; each call gives others, until all have been."""
-    block = FIRST + os.getpid() % BLOCKS * BLOCK
+    block = _block(os.getpid())
     for _ in range(BLOCK):
         first = block + next(_given) * number % (BLOCK - number + 1)
         ports = list(range(first, first + number))
@@ -28,3 +32,26 @@ def free_ports(number: int) -> list[int]:
 
 def free_port() -> int:
     return free_ports(1)[0]
+
+
+@cache
+def _block(process: int) -> int:
+    """First port of a block that is ours while we live: other test processes of the machine have others."""
+    for number in range(process, process + BLOCKS):
+        if _taken(Path(tempfile.gettempdir()) / f"gk-ports-{number % BLOCKS}.lock"):
+            return FIRST + number % BLOCKS * BLOCK
+    raise AssertionError(f"all {BLOCKS} blocks of ports are taken")
+
+
+def _taken(path: Path) -> bool:
+    """Locked by us, until this process ends; False: another has it."""
+    try:
+        lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+    except PermissionError:  # of another user, who may be using it
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        return False
+    return True
