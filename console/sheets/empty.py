@@ -16,6 +16,7 @@ from console.exports import XLSX, attached, safe
 from console.sheets.kind import Sheet
 
 WIDTH = 22
+TEXT = "@"
 
 
 def workbook(sheet: Sheet, filled: bool) -> HttpResponse:
@@ -36,13 +37,14 @@ def workbook(sheet: Sheet, filled: bool) -> HttpResponse:
 
 
 def _shape(main: Any, sheet: Sheet) -> None:
-    """Text cells: an account of digits keeps its zeros."""
+    """Text: an account of digits keeps its zeros. A column's format is that of its cells that are not there yet."""
     for place in range(1, len(sheet.columns) + 1):
         letter = get_column_letter(place)
         main.column_dimensions[letter].width = WIDTH
+        main.column_dimensions[letter].number_format = TEXT
         main.cell(1, place).font = Font(bold=True)
-        for row in range(2, sheet.most + 2):
-            main.cell(row, place).number_format = "@"
+        for row in range(2, main.max_row + 1):
+            main.cell(row, place).number_format = TEXT
 
 
 def _explain(page: Any, sheet: Sheet) -> None:
