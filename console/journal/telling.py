@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -67,6 +69,17 @@ class Told:
     @property
     def lasted_s(self) -> float:
         return (self.end - self.start).total_seconds()
+
+    @property
+    def url(self) -> str:
+        """Its permalink; empty: it has none."""
+        return "" if self.pk is None else f"{_address()}{self.pk}"
+
+
+@lru_cache(maxsize=1)
+def _address() -> str:
+    """Of a story, without its number: looked up once, not for each of thirty stories a page."""
+    return reverse("story", args=(0,)).removesuffix("0")
 
 
 def tell(story: Story, labels: Mapping[str, str]) -> Told:

@@ -87,13 +87,17 @@ def _decisions(user: User) -> QuerySet[Decision]:
     return own(Decision.objects.all(), user, "service__tenant_id")
 
 
-def _told(rows: Iterable[Decision]) -> list[Decision]:
-    """With service, company, card and host at hand: hundreds are read for a page, and each of these is made once."""
+def _told(rows: Iterable[Decision], beside: Iterable[Decision] = ()) -> list[Decision]:
+    """With service, company, card and host at hand: hundreds are read for a page, and each of these is made once.
+
+    `beside`: rows that have theirs already, mostly the same.
+    """
     found = list(rows)
     services = Service.objects.only("name", "label", "tenant").select_related("tenant")
     cards = Card.objects.only("number", "index", "host__name").select_related("host")
     for name, known in ("service", services), ("card", cards):
-        by_id = known.in_bulk({pk for row in found if (pk := getattr(row, f"{name}_id")) is not None})
+        by_id = {getattr(row, f"{name}_id"): getattr(row, name) for row in beside}
+        by_id |= known.in_bulk({pk for row in found if (pk := getattr(row, f"{name}_id")) not in by_id} - {None})
         put = Decision._meta.get_field(name).set_cached_value  # type: ignore[union-attr]
         for row in found:
             put(row, by_id.get(getattr(row, f"{name}_id")))
@@ -141,7 +145,7 @@ def _company(user: User, asked: Asked, anchors: list[Decision], ids: dict[str, i
         about |= {ids[name] for row in anchors if (name := str(row.numbers.get("room_for"))) in ids}
         beside = Q(service__in=about) | Q(reason="room", numbers__room_for__in=_names(anchors))
         near = _decisions(user).filter(beside, at__gte=oldest - SPAN, at__lte=newest + SPAN)
-        found = {row.pk: row for row in [*_told(near.order_by("-at", "-id")[:ROWS_BESIDE]), *anchors]}
+        found = {row.pk: row for row in [*_told(near.order_by("-at", "-id")[:ROWS_BESIDE], anchors), *anchors]}
         decisions = list(found.values())
         events = _events(user).filter(service__in=about, at__gte=oldest - SPAN, at__lte=newest + SPAN)
     return [*decisions, *events.order_by("-at", "-id")[:ROWS_BESIDE]]

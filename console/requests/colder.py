@@ -11,6 +11,7 @@ from scheduler.kept import why_kept
 from scheduler.memory import held_mib
 from scheduler.placement import Placement, place, verdicts
 from scheduler.policy import Policy
+from scheduler.sums import start_of, sums_on
 from scheduler.world import Card, Phase, Replica, Service, World
 
 #: 365 days of 24 hours over 12 months.
@@ -54,7 +55,10 @@ def colder(world: World, rules: Policy, service: str, now: float) -> list[Colder
     gone = {pk: one for pk, one in world.replicas.items() if one.service != service}
     with_it, without = Draft(world, rules, now), Draft(replace(world, replicas=gone), rules, now)
     there = {one.service for one in gone.values() if one.phase in (Phase.READY, Phase.STARTING)}
-    found = [_shut_out(with_it, without, other, cards) for name, other in world.services.items() if name not in there]
+    room_mib = max(sums_on(without)[card.id].room_mib for card in cards)
+    absent = [other for name, other in world.services.items() if name not in there]
+    fitting = [other for other in absent if start_of(other, rules).least_mib <= room_mib]  # most of a thousand do not
+    found = [_shut_out(with_it, without, other, cards) for other in fitting]
     found += [_next(with_it, one) for one in gone.values() if _on(one, cards) and one.phase is Phase.READY]
     known = {one.service: one for one in found if one is not None and one.service != service}
     return sorted(known.values(), key=lambda one: (one.why != NO_ROOM, -one.wait_s, one.service))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -186,6 +187,16 @@ def test_the_timeline_asks_a_fixed_number_of_times(browse, hold, django_assert_n
         rows.decide("hotline-qa", "wake", "hold", 1, at=rows.moment(-60 * i))
     with django_assert_num_queries(9):
         client.get("/timeline/")
+
+
+def test_a_filter_asks_no_more_than_for_what_is_beside(browse, hold, django_assert_num_queries):
+    """Services and cards of what it found are not asked for again with what was decided around them."""
+    client = browse("operator")
+    with django_assert_num_queries(10):
+        page = client.get("/timeline/?period=24h")
+    told = page.context["stories"][0]
+    assert f'href="/timeline/{told.pk}"' in page.content.decode()
+    assert (told.url, replace(told, pk=None).url) == (f"/timeline/{told.pk}", "")
 
 
 def test_an_empty_timeline_says_what_to_do(browse, bare):
