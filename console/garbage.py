@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 
 #: New objects before a collection, in a process that answers pages. Each page leaves a few hundred that hold each other
-#: (a request and its user): many collections of 2 ms rather than one of 60 ms in the middle of somebody's page.
+#: (a request and its user): many short collections rather than one of 85 ms in the middle of somebody's page.
 PAGES = 5_000
 #: The same in the loop: a tick of 300 cards makes 50,000 that live until it ends, and is not walked through ten times.
 TICKS = 50_000
