@@ -15,12 +15,13 @@ from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E40
 from django.urls import path  # noqa: E402
 
 from console import garbage  # noqa: E402
+from console.bodies import bounded  # noqa: E402
 from console.live import BoardConsumer  # noqa: E402
 from console.origins import own_pages_only  # noqa: E402
 
 sockets = URLRouter([path("live/board", BoardConsumer.as_asgi())])
 # A page of another site may open a socket with our visitor's cookies: the origin is looked at before anything else.
 application = ProtocolTypeRouter(
-    {"http": pages, "websocket": AllowedHostsOriginValidator(own_pages_only(AuthMiddlewareStack(sockets)))}
+    {"http": bounded(pages), "websocket": AllowedHostsOriginValidator(own_pages_only(AuthMiddlewareStack(sockets)))}
 )
 garbage.settle(garbage.PAGES)

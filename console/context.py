@@ -25,11 +25,12 @@ class Entry:
     url_name: str
     act: Act
     badge: str = ""  # name of the address that answers with the number beside the word
+    also: str = ""  # pages elsewhere that belong to it
 
 
 MENU = (
     Entry(_("总览"), "board", Act.SEE_BOARD),
-    Entry(_("业务"), "services", Act.SEE_SERVICES),
+    Entry(_("业务"), "services", Act.SEE_SERVICES, also="/models/"),
     Entry(_("时间线"), "timeline", Act.SEE_DECISIONS),
     Entry(pgettext_lazy("several", "建议"), "advice", Act.SEE_ADVICE, "advice-badge"),
     Entry(_("申请"), "requests", Act.SEE_REQUESTS, "requests-badge"),
@@ -54,12 +55,14 @@ def menu(user: Any, path: str) -> list[dict[str, Any]]:
             "name": entry.url_name,
             "current": False,
             "badge": reverse(entry.badge) if entry.badge else "",
+            "also": entry.also,
         }
         for entry in MENU
         if may(user, entry.act)
     ]
     for entry in entries:  # no entry's address but "/" begins another's
-        entry["current"] = path.startswith(entry["url"]) if entry["url"] != "/" else path == "/"
+        under = tuple(one for one in (entry["url"], entry["also"]) if one)
+        entry["current"] = path.startswith(under) if entry["url"] != "/" else path == "/"
     return entries
 
 

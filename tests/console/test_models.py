@@ -67,6 +67,7 @@ def test_the_list_and_the_page_say_where_numbers_came_from(operator):
         assert said in html, said
     assert Service.objects.filter(model=row()).first().label in html
     assert 'href="/models/"' in text(operator.get("/services/"))
+    assert re.search(r'href="/services/"[^>]*aria-current', html), "the menu says where one is"
 
 
 def test_files_are_read_shown_and_only_then_taken(operator, root):
