@@ -16,33 +16,41 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def bounded(app: App, most_bytes: int = MOST_BYTES) -> App:
-    """Answers 413 to a body that says it is too long; one that only turns out to be is broken off."""
+    """Answers 413 to a body that says it is too long, and to one that only turns out to be: there reading ends."""
 
     async def within(scope: Scope, receive: Receive, send: Send) -> None:
         if _told(scope) > most_bytes:
+            return await _refuse(send)
+        one = _Counted(receive, send, most_bytes)
+        await app(scope, one.receive, one.send)
+        if one.seen > most_bytes and not one.answered:
             await _refuse(send)
-        else:
-            await app(scope, _counted(receive, most_bytes), send)
+        return None
 
     return within
+
+
+class _Counted:
+    """One request's messages both ways: to the application a body that grows too long looks like a caller who left."""
+
+    def __init__(self, receive: Receive, send: Send, most_bytes: int) -> None:
+        self._receive, self._send, self._most_bytes = receive, send, most_bytes
+        self.seen, self.answered = 0, False
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self.seen += len(message.get("body", b""))
+        return message if self.seen <= self._most_bytes else {"type": "http.disconnect"}
+
+    async def send(self, message: Message) -> None:
+        self.answered = True
+        await self._send(message)
 
 
 def _told(scope: Scope) -> int:
     """What the head says; 0: nothing, as for a body in chunks."""
     told = dict(scope["headers"]).get(b"content-length", b"0")
     return int(told) if told.isdigit() else 0
-
-
-def _counted(receive: Receive, most_bytes: int) -> Receive:
-    seen = 0
-
-    async def counting() -> Message:
-        nonlocal seen
-        message = await receive()
-        seen += len(message.get("body", b""))
-        return message if seen <= most_bytes else {"type": "http.disconnect"}
-
-    return counting
 
 
 async def _refuse(send: Send) -> None:
