@@ -102,7 +102,7 @@ def needs(draft: Draft, service: Service) -> list[tuple[int, Reason]]:
         asked.append((1, Reason.HOLD))
     if service.wished_at is not None and asked_for(draft, service):
         asked.append((1, Reason.OPERATOR))
-    if draft.world.orders and (copies := ordered(draft, service)):
+    if draft.orders_of(service.name) and (copies := ordered(draft, service)):
         asked.append((copies, Reason.OPERATOR))
     if lost and service.name in lost and _lost(draft, service):
         asked.append((max(1, service.min_replicas), Reason.REBUILD))
