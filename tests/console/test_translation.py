@@ -26,6 +26,7 @@ CALLS = {"_", "gettext", "gettext_lazy", "ngettext", "ngettext_lazy", "pgettext"
 #: Says both languages itself, or speaks to no person.
 APART = (
     "console/gateway/",
+    "console/bodies.py",
     "console/policy_pages/words.py",
     "console/policy_pages/typed.py",
     "console/settings.py",
