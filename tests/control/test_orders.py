@@ -159,3 +159,22 @@ def test_an_order_that_finds_another_world_stays_open(farm: PaperFarm) -> None:
     drain = Core(Verb.DRAIN, "hotline", Reason.OPERATOR, row.pk, order=order.pk)
     assert farm.ticker.recorder.record([drain], world, farm.now).done == 0
     assert outcome(order) == ""
+
+
+def test_a_copy_told_to_stop_in_the_round_in_which_it_became_ready_is_not_waited_for_forever(farm: PaperFarm) -> None:
+    """No routes ever named it, so that no change of them tells that gateways have let go of it."""
+    press(farm, Act.PRELOAD, factories.service("first"))
+    took = int(farm.until(lambda: farm.ready("first")))
+    second = factories.service("second")
+    press(farm, Act.PRELOAD, second)
+    for _ in range(took - 1):
+        farm.tick()
+    (copy,) = Replica.objects.filter(service=second)
+    assert copy.phase == "starting"
+    stop = press(farm, Act.STOP, second)
+    farm.tick()
+    copy.refresh_from_db()
+    assert (copy.phase, copy.want) == ("ready", "drained")
+    farm.until(lambda: outcome(stop), within=30)
+    copy.refresh_from_db()
+    assert copy.ended_at is not None

@@ -12,7 +12,7 @@ from console.wire import Gateways
 from scheduler.call_budget import Barred
 from scheduler.planner import plan
 from scheduler.policy import Policy
-from scheduler.world import World
+from scheduler.world import Want, World
 from workers.control import bounds, ingest, lease, looks, routes, wants
 from workers.control.holdings import Holdings
 from workers.control.isolate import Isolation
@@ -77,6 +77,8 @@ class Tick:
             self.routed = on
         else:
             version = lease.route_version()
+            if _never_named(after, on):
+                unroute(version, on)
         # 8 wants
         told = wants.whole(wants.live_hosts(now), rules, now)
         changed = {want.host for want in told if self.sent.get(want.host) != want.generation}
@@ -94,3 +96,8 @@ class Tick:
             limits={"batch": bounds.batch(caps), "gateways": max(1, len(gateways.gateways))},
             hurry=any(service.demand.held for service in seen.services.values()),
         )
+
+
+def _never_named(world: World, on: frozenset[int]) -> bool:
+    """Does a copy drain that was told to before any routes named it? No change of the routes tells that it is gone."""
+    return any(one.want is Want.DRAINED and not one.quiet and one.id not in on for one in world.replicas.values())
