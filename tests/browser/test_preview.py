@@ -110,6 +110,6 @@ def test_the_proposal_fills_the_form_and_saves_nothing(worked: Stage, operator):
     page.get_by_role("link", name=words["fill"], exact=True).click()
     page.wait_for_url(re.compile("section=tiers"))
     expect(page.locator("#main")).to_contain_text(words["filled"])
-    typed = page.locator("[name='v.warm_calls_7d']").input_value()
+    typed = page.locator("#gk-policy [name='v.warm_calls_7d']").input_value()
     page.goto(f"{worked.url}/policies/?section=tiers")
-    assert page.locator("[name='v.warm_calls_7d']").input_value() != typed
+    assert page.locator("#gk-policy [name='v.warm_calls_7d']").input_value() != typed
