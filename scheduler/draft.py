@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from scheduler.decision import Decision, Reason, Refusal, Verb
-from scheduler.facts import counting, heard, not_lost
+from scheduler.facts import counting, every_card, heard, mixes, not_lost
 from scheduler.fragmentation import Mixes, Stranded, stranded
 from scheduler.hosts import COMING
 from scheduler.ledger import book_on
@@ -18,6 +18,7 @@ from scheduler.lifecycle import begun, legal
 from scheduler.lifecycle import changed as changed
 from scheduler.lifecycle import moving as moving
 from scheduler.memory import Book
+from scheduler.on_the_move import loading_beside, moving_on
 from scheduler.policy import Policy
 from scheduler.rows import changed as with_values
 from scheduler.table import Table
@@ -180,7 +181,7 @@ class Draft:
 
     def mixes(self) -> Mixes:
         """The claims expected on each kind of card. No plan changes a claim."""
-        return self.fact(_mixes)
+        return self.fact(mixes)
 
     def stranded(self) -> dict[str, Stranded]:
         """Fragmentation by pool, with what was decided so far."""
@@ -228,7 +229,7 @@ class Draft:
         """Who is starting, waking, falling asleep or stopping on the card: one at a time."""
         return (
             next((r for r in there if r.id != but), None)
-            if (there := self.table(_moving, of_book=True)[card])
+            if (there := self.table(moving_on, of_book=True)[card])
             else None
         )
 
@@ -240,14 +241,14 @@ class Draft:
 
     def cards(self) -> list[Card]:
         """All cards by id."""
-        return self.fact(_cards)
+        return self.fact(every_card)
 
     def cards_of(self, host: str) -> list[str]:
         return self._by_host[host]
 
     def loading_on(self, host: str) -> list[Replica]:
         cards = self.cards_of(host)
-        return self.table(_loading)[cards[0]] if cards else []
+        return self.table(loading_beside)[cards[0]] if cards else []
 
     # Changes
 
@@ -289,23 +290,3 @@ class Draft:
         """A copy that does not exist yet, to be promised room."""
         self._next_id -= 1
         return Replica(self._next_id, service, cards, Want.READY, Phase.STARTING, kv_granted_mib=kv_granted_mib)
-
-
-def _cards(draft: Draft) -> list[Card]:
-    return [card for _, card in sorted(draft.world.cards.items())]
-
-
-def _mixes(draft: Draft) -> Mixes:
-    return Mixes(draft.services.values(), draft.world.pools, draft.policy)
-
-
-def _loading(draft: Draft, card: str) -> list[Replica]:
-    """On the host of the card."""
-    cards = draft.cards_of(draft.world.cards[card].host)
-    on_the_move = draft.table(_moving, of_book=True)
-    found = {r.id: r for c in cards for r in on_the_move[c] if r.phase is Phase.STARTING}
-    return sorted(found.values(), key=BY_ID)
-
-
-def _moving(draft: Draft, card: str) -> list[Replica]:
-    return [r for r in draft.on_card(card) if moving(r)]
