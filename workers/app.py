@@ -30,6 +30,7 @@ def settings(prefix: str = "") -> dict[str, Any]:
     """Celery's configuration; `prefix` names the key space of kombu's bookkeeping."""
     return {
         "broker_url": os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0"),
+        "broker_transport": "workers.broker:Transport",
         "broker_connection_retry_on_startup": True,
         "broker_connection_max_retries": None,  # the default of 100 ends the worker in a long outage
         "broker_connection_timeout": 3,
