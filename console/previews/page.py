@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -63,6 +64,8 @@ NARROW = tuple(
     for m in MEASURES
     if m.key in ("cold_starts", "wait_mean_s", "wait_p95_s", "refused", "evictions", "harmful", "memory_mib_h", "fen")
 )
+#: Of one that the other side does not know.
+NOBODY: Figures = {m.key: (None if m.key.startswith("wait_") else 0) for m in NARROW}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,28 +93,50 @@ class Line:
     tenant: Tenant | None = None
 
 
-def cell(measure: Measure, old: float | None, new: float | None) -> Cell:
-    """Unknown is no number: it is never better or worse than one."""
-    old, new = measure.read(old), measure.read(new)
-    texts = measure.text(old), measure.text(new)
+class Verdict(enum.Enum):
+    """What one measure says of the change. Unknown is no number: it is never better or worse than one."""
+
+    NOTHING, SAME, BETTER, WORSE, CHANGED, UNLIKE = range(6)
+
+
+WORDS = {
+    Verdict.NOTHING: "",
+    Verdict.SAME: gettext_lazy("一样"),
+    Verdict.BETTER: gettext_lazy("更好"),
+    Verdict.WORSE: gettext_lazy("更差"),
+    Verdict.CHANGED: gettext_lazy("有变化"),
+    Verdict.UNLIKE: gettext_lazy("比不了"),
+}
+TONES = {Verdict.BETTER: "ok", Verdict.WORSE: "bad"}
+
+
+def judge(measure: Measure, old: float | None, new: float | None) -> Verdict:
+    """Of two numbers as `measure.read` gives them."""
     if old is None or new is None:
-        return Cell(measure, *texts, "", *_of_none(measure, old, new))
+        return _of_none(measure, old, new)
     if old == new:
-        return Cell(measure, *texts, "", _("一样"), "")
-    change = f"{'+' if new > old else '−'}{measure.text(abs(new - old))}"
+        return Verdict.SAME
     if measure.less is None:
-        return Cell(measure, *texts, change, _("有变化"), "")
-    better = (new < old) == measure.less
-    return Cell(measure, *texts, change, _("更好") if better else _("更差"), "ok" if better else "bad")
+        return Verdict.CHANGED
+    return Verdict.BETTER if (new < old) == measure.less else Verdict.WORSE
 
 
-def _of_none(measure: Measure, old: float | None, new: float | None) -> tuple[str, str]:
-    """(word, tone) where one side at least has no value."""
+def _of_none(measure: Measure, old: float | None, new: float | None) -> Verdict:
+    """Where one side at least has no value."""
     if old is new:
-        return "", ""
+        return Verdict.NOTHING
     if not measure.none_best:
-        return _("比不了"), ""
-    return (_("更好"), "ok") if new is None else (_("更差"), "bad")
+        return Verdict.UNLIKE
+    return Verdict.BETTER if new is None else Verdict.WORSE
+
+
+def cell(measure: Measure, old: float | None, new: float | None) -> Cell:
+    old, new = measure.read(old), measure.read(new)
+    verdict = judge(measure, old, new)
+    change = ""
+    if old is not None and new is not None and old != new:
+        change = f"{'+' if new > old else '−'}{measure.text(abs(new - old))}"
+    return Cell(measure, measure.text(old), measure.text(new), change, str(WORDS[verdict]), TONES.get(verdict, ""))
 
 
 def cells(old: Figures, new: Figures, measures: tuple[Measure, ...] = MEASURES) -> list[Cell]:
@@ -141,20 +166,30 @@ def tenants(result: Mapping[str, Any]) -> list[Line]:
 
 
 def services(result: Mapping[str, Any]) -> tuple[list[Line], int]:
-    """(those that change most, how many change at all)."""
-    labels = dict(Service.objects.values_list("name", "label"))
-    found = _lines(result, "by_service", lambda name: labels.get(name, name))
-    moved = [line for line in found if any(c.change or c.word == _("比不了") for c in line.cells)]
-    moved.sort(key=lambda line: -sum(bool(c.tone) for c in line.cells))
-    return moved[:SERVICES_SHOWN], len(moved)
+    """(those that change most, how many change at all). Of a thousand most stay as they are: no words for those."""
+    old, new = result["old"]["by_service"], result["new"]["by_service"]
+    judged = {key: _judged(old.get(key, NOBODY), new.get(key, NOBODY)) for key in sorted({*old, *new})}
+    moved = [key for key, verdicts in judged.items() if set(verdicts) - {Verdict.NOTHING, Verdict.SAME}]
+    moved.sort(key=lambda key: -sum(verdict in TONES for verdict in judged[key]))
+    shown = moved[:SERVICES_SHOWN]
+    labels = dict(Service.objects.filter(name__in=shown).values_list("name", "label"))
+    return [_line(labels.get(key, key), old.get(key, NOBODY), new.get(key, NOBODY)) for key in shown], len(moved)
+
+
+def _judged(old: Figures, new: Figures) -> list[Verdict]:
+    if old == new:
+        return []
+    pairs = [(m, old.get(m.key), new.get(m.key)) for m in NARROW]
+    return [judge(m, m.read(before), m.read(after)) for m, before, after in pairs if before != after]
+
+
+def _line(label: str, old: Figures, new: Figures) -> Line:
+    return Line(label, cells(old, new, NARROW))
 
 
 def _lines(result: Mapping[str, Any], by: str, label: Callable[[str], str]) -> list[Line]:
     old, new = result["old"][by], result["new"][by]
-    nothing: Figures = {m.key: (None if m.key.startswith("wait_") else 0) for m in NARROW}
-    return [
-        Line(label(key), cells(old.get(key, nothing), new.get(key, nothing), NARROW)) for key in sorted({*old, *new})
-    ]
+    return [_line(label(key), old.get(key, NOBODY), new.get(key, NOBODY)) for key in sorted({*old, *new})]
 
 
 def table(result: Mapping[str, Any]) -> Iterator[list[object]]:
