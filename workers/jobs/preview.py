@@ -1,4 +1,4 @@
-"""Unsaved values of the policy on the last seven days: both policies simulated, one after the other.
+"""Unsaved values of the policy on the last seven days: both policies simulated, beside each other.
 
 It writes nothing but the result of its job, and begins anew when its worker dies: the same hours, the same seed.
 """
@@ -15,7 +15,7 @@ from console import state
 from console.policy_pages.effect import changed
 from console.policy_pages.scope import scope_of
 from console.previews.past import scene
-from scheduler.simulation.compare import compare
+from workers.jobs.sides import compare
 
 #: Between two words on progress, at which it may be ended too.
 WORD_S = 0.5
