@@ -128,8 +128,8 @@ class Hub:
             assert layer is not None
             channel = await layer.new_channel("hub")
             try:
-                await self.load()
                 await layer.group_add(GROUP, channel)
+                await self.load()  # after it: what changes while this reads is in a message that waits
                 while True:
                     await self.take((await layer.receive(channel))["body"])
             except asyncio.CancelledError:

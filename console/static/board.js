@@ -11,15 +11,16 @@
   let version = 0, at = Number($("#board").dataset.at), fresh = performance.now(), off = false, socket = null;
   let opened = "";  // id of the tile whose drawer is open
   const drawer = document.getElementById("gk-drawer");
-  const pending = new Set();
+  const pending = new Map();  // target → it changed again while its answer was on the way
   const shapes = new Map();  // of every card of the scope: with a filter on, a change of shape may bring or take a tile
   if ("wall" in words) document.documentElement.dataset.wall = "";
 
   // htmx swaps finished partials. Each part is its own source: of two requests of one source htmx drops the older.
   function fetchPart(url, target) {
-    if (pending.has(target) || !$(target)) return;
-    pending.add(target);
-    const done = () => { pending.delete(target); marks(); tick(); };
+    if (pending.has(target)) { pending.set(target, true); return; }
+    if (!$(target)) return;
+    pending.set(target, false);
+    const done = () => { const again = pending.get(target); pending.delete(target); marks(); tick(); if (again) fetchPart(url, target); };
     htmx.ajax("GET", url, { source: target, target, swap: "outerHTML" }).then(done, done);
   }
   const fetchTile = (id) => fetchPart(words.tile.replace("/0", `/${id}`), `#card-${id}`);
@@ -98,9 +99,10 @@
     tick();
     if (gap || message.layout !== $("#board").dataset.layout) { fetchAll(); return; }
     setKeys(message.keys);
+    const first = !shapes.size;  // what changed while the page was on its way moved for nobody here
     const moved = Object.entries(message.cards).filter(([id, card]) => shapes.has(id) && shapes.get(id) !== card.h);
     for (const [id, card] of Object.entries(message.cards)) shapes.set(id, card.h);
-    if ("narrow" in words) { if (moved.length) fetchAll(); } else setCounts(message.states);
+    if ("narrow" in words) { if (first || moved.length) fetchAll(); } else setCounts(message.states);
     for (const [id, card] of Object.entries(message.cards)) setCard(id, card);
   }
 

@@ -139,9 +139,17 @@ def test_a_filter_keeps_to_its_cards_while_the_board_moves(web, sign_in):
     page.press("#board-q", "Enter")
     expect(page.locator("#board article")).to_have_count(8)
     page.goto(f"{web.url}/?state=asleep")
-    before = page.locator("#board article").count()
+    before = shown(page)
     web.do("place", "fund-qa", 30, "asleep")
-    beat_until(web, lambda: page.locator("#board article").count() == before + 1)
+    comes = card(web, 30).removeprefix("#")
+    beat_until(web, lambda: comes in shown(page))
+    assert set(shown(page)) == {*before, comes}
+
+
+def shown(page: Page) -> list[str]:
+    """The cards on the board, by the ids of their tiles."""
+    found: list[str] = page.locator("#board article").evaluate_all("tiles => tiles.map(tile => tile.id)")
+    return found
 
 
 def test_arrows_go_from_tile_to_tile_and_enter_opens_the_drawer(web, sign_in):
